@@ -115,7 +115,7 @@ TEST_CASE("report: how a plan was made is said in words, and not by keys") {
   const json data = json::parse(DataOf(PageOf(graph, plan, "plan.json")));
   CHECK(data["plans"][0]["settings"] == json{"N=8", "objective time", "never run again op:Softmax",
                                              "cost model flops:a100-40g",
-                                             "tensors released a segment at a time"});
+                                             "tensors released by segment"});
 }
 
 TEST_CASE("report: what backward operations of a joint graph make is not called gradients") {

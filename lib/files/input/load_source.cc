@@ -23,8 +23,8 @@
 namespace ckplan {
 namespace {
 
-constexpr std::string_view kOwnCosts = "graph";  // The name in plans of a graph file's own costs.
-constexpr std::string_view kWorkspacesOfFile = "file";  // The name of a file in plans.
+constexpr std::string_view kOwnCosts = "graph";         // A graph file's own costs, in plans.
+constexpr std::string_view kWorkspacesOfFile = "file";  // A workspaces file, in plans.
 constexpr std::string_view kNanoseconds = "ns";
 constexpr std::string_view kModelCosts = "flops";  // The default of a request for a model.
 
@@ -64,8 +64,7 @@ Result<Done> CheckGraphFileRequest(const PlanRequest& request,
                           "cost_model");
 }
 
-// A joint graph has one cost for each operation, and no forward nodes that a cost model could
-// judge.
+// A joint graph has one cost per operation, and no forward nodes that a cost model could apply to.
 Result<Done> CheckJointGraphRequest(const PlanRequest& request,
                                     const std::optional<CostModel>& cost) {
   if (!request.workspaces.empty()) {
@@ -85,7 +84,7 @@ Result<Done> CheckJointGraphRequest(const PlanRequest& request,
       {"leave out", {{"cost_model", ""}}}};
 }
 
-// Returns the step, in which each operation has the modules of its node of the model.
+// Returns the step with each operation's modules, taken from its node of the model.
 JointGraph WithModules(const Expansion& expansion, const ModuleCalls& modules) {
   JointGraphParts parts = PartsOf(expansion.graph);
   for (const OpId id : parts.ops.ids()) {
@@ -97,9 +96,8 @@ JointGraph WithModules(const Expansion& expansion, const ModuleCalls& modules) {
   return JointGraph::Create(std::move(parts)).value();
 }
 
-// Changes the source so that the gradients of parameters count in the peak, each from the operation
-// that makes it.
-Result<Done> LetGradientsArrive(Source* source) {
+// Makes parameter gradients count in the peak, each from the operation that computes it.
+Result<Done> CountArrivingGradients(Source* source) {
   if (source->joint) {
     source->joint = WithArrivingGradients(*source->joint);
   } else if (source->is_model) {
@@ -109,15 +107,15 @@ Result<Done> LetGradientsArrive(Source* source) {
   } else {
     return Error{ErrorCode::kUsage,
                  "arriving gradients need an ONNX model or a joint graph; a graph file doesn't say "
-                 "which node makes which gradient",
+                 "which node computes which gradient",
                  {},
                  {"leave out", {{"gradients", ""}}}};
   }
   return Done{};
 }
 
-// Changes the source into a joint graph, whose plans may move values to the host.
-void LetValuesMove(Source* source) {
+// Turns the source into a joint graph, whose plans may move values to the host.
+void ExpandForOffload(Source* source) {
   if (!source->joint) {
     Expansion expansion = ExpandTensorGraph(source->graph);
     source->joint = WithModules(expansion, source->modules);
@@ -125,7 +123,7 @@ void LetValuesMove(Source* source) {
   }
 }
 
-// Copies take nanoseconds, so costs must be in that unit. A graph file does not say its own.
+// Copies take nanoseconds, so costs must too. A graph file does not state its unit.
 Result<Done> SettleUnitForOffload(Source* source) {
   PlanRequest& request = source->request;
   if (request.cost_unit == kNanoseconds) return Done{};
@@ -139,7 +137,7 @@ Result<Done> SettleUnitForOffload(Source* source) {
   }
   request.cost_unit = kNanoseconds;
   source->warnings.push_back(
-      fmt::format("{}: its costs are read as nanoseconds, the unit of copies to the host",
+      fmt::format("{}: its costs are taken as nanoseconds, the unit of copies to the host",
                   source->identity.name));
   return Done{};
 }
@@ -154,8 +152,8 @@ Result<Done> Align(Source* source) {
   return Done{};
 }
 
-// Warns about what the request counts otherwise than its words say. kUsage: a graph file does not
-// say which of its parameters have master weights, or what is trained.
+// Warns if the request counts something differently from what it says. Fails with kUsage if a graph
+// file does not say which parameters have master weights, or which are trained.
 Result<Done> CheckOptimizer(Source* source) {
   const PlanRequest& request = source->request;
   const Optimized optimized = source->step().optimized();
@@ -178,10 +176,11 @@ Result<Done> CheckOptimizer(Source* source) {
         "{}: no trained parameter is stored in 16 bits, so master weights change nothing", name));
   }
   if (request.optimizer == Optimizer::kAdam8Bit && has_only_sum) {
-    source->warnings.push_back(fmt::format(
-        "{}: the state of {} is that of one float32 tensor, since the graph file has the sum of "
-        "its gradients, and not each (\"optimized_tensors\")",
-        name, NameOf(request.optimizer)));
+    source->warnings.push_back(
+        fmt::format("{}: the state of {} is estimated for one float32 tensor, because the graph "
+                    "file has only the "
+                    "sum of its gradients (no \"optimized_tensors\")",
+                    name, NameOf(request.optimizer)));
   }
   return Done{};
 }
@@ -200,8 +199,7 @@ bool BeginsAsJson(std::string_view text) {
   return first != std::string_view::npos && text[first] == '{';
 }
 
-// Returns the request without what nobody asked for and a graph file lacks: it has no dimensions,
-// and is read as it is.
+// Removes default settings that a graph file can't have: it has no dimensions and is read as it is.
 PlanRequest ForGraphFile(PlanRequest request) {
   const std::set<std::string>& optional = request.optional_dims;
   for (const std::string& name : optional) request.dims.erase(name);
@@ -279,7 +277,7 @@ Result<Source> LoadModelFile(const std::string& path, const PlanRequest& request
   return source;
 }
 
-// Returns the file of workspaces that the plan was made with, or nothing if there was none.
+// Returns the workspaces file that the plan was made with, or "" if there was none.
 Result<std::string> WorkspacesToReadAgain(const PlanRequest& plan, const FilesOfPlan& files) {
   if (plan.workspaces.empty() == !files.workspaces) return files.workspaces.value_or("");
   if (files.workspaces) {
@@ -294,7 +292,7 @@ Result<std::string> WorkspacesToReadAgain(const PlanRequest& plan, const FilesOf
                {"name it with", {{"workspaces", "FILE"}}}};
 }
 
-// Completes the request by how backward steps go, and changes the graph to steps by input.
+// Sets the request's backward steps, and converts the graph if they are by input.
 void SettleBackward(Source* source) {
   PlanRequest& request = source->request;
   if (source->joint) return;
@@ -375,8 +373,8 @@ std::vector<std::string> FilesOf(const std::string& path) {
 
 bool IsGraphFile(const std::string& path) {
   if (IsStream(path) || path.ends_with(".json")) return true;
-  // No ONNX file begins with '{': a protobuf message starts with a field's tag, and 0x7B would be
-  // the start of a group, which ONNX does not use. Text forms of ONNX have endings of their own.
+  // No ONNX file begins with '{': a protobuf message starts with a field's tag, and 0x7B would
+  // start a group, which ONNX does not use. ONNX's text formats have their own extensions.
   if (path.ends_with("txt") || path.ends_with("textproto")) return false;
   constexpr size_t kPeekedBytes = 64;
   return BeginsAsJson(PeekFile(path, kPeekedBytes));
@@ -400,13 +398,13 @@ Result<Source> LoadSource(const std::string& path, const PlanRequest& request,
                                                ? LoadGraphFile(path, request, planned)
                                                : LoadModelFile(path, request, planned));
     if (request.gradients == ParameterGradients::kArriving) {
-      CKPLAN_RETURN_IF_ERROR(LetGradientsArrive(&source));
+      CKPLAN_RETURN_IF_ERROR(CountArrivingGradients(&source));
     }
     if (request.offload) CKPLAN_RETURN_IF_ERROR(SettleUnitForOffload(&source));
     CKPLAN_RETURN_IF_ERROR(CheckOptimizer(&source));
     CKPLAN_RETURN_IF_ERROR(Align(&source));
-    // Workspaces and gradients are rounded up one by one, before the expansion adds them up.
-    if (request.offload) LetValuesMove(&source);
+    // Workspaces and gradients are rounded up individually, before the expansion adds them up.
+    if (request.offload) ExpandForOffload(&source);
     SettleBackward(&source);
     return source;
   });

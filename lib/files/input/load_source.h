@@ -1,4 +1,4 @@
-// Reads the graph to plan for from a model or from a graph.json, with the settings of a request.
+// Reads the graph to plan from a model or a graph.json, with the settings of a request.
 #pragma once
 
 #include <string>
@@ -13,17 +13,17 @@
 
 namespace ckplan {
 
-// kUsage: the request does not apply to this kind of file. kCheckFailed: `planned` is given, and
-// the file is another model; this is checked before the request is applied. kTimeout: stopped
-// (lib/base/stop.h). Other errors are those of reading the file.
+// Fails with kUsage if the request does not apply to this kind of file, with kCheckFailed if
+// `planned` is given and the file is another model (checked before the request is applied), and
+// with kTimeout if stopped (lib/base/stop.h). Other errors come from reading the file.
 Result<Source> LoadSource(const std::string& path, const PlanRequest& request,
                           const ModelIdentity* planned = nullptr);
 
-// Returns what reads this file with another request, by LoadSource.
+// Returns a function that reads this file with another request, using LoadSource.
 ReadSource ReaderOf(std::string path);
 
-// A model and the graph that it is lowered to, for programs that also run the model. Sizes of
-// buffers are not rounded up: see AlignSizes.
+// A model and its lowered graph, for programs that also run the model. Buffer sizes are not rounded
+// up: see AlignSizes.
 struct ModelSource {
   Model model;
   ModelGraph lowered;
@@ -36,20 +36,20 @@ Result<ModelSource> LoadModelSource(const std::string& path, const PlanRequest& 
 // is loaded.
 Result<Done> CheckCostModel(const std::string& text);
 
-// Returns the request with which the source is read again exactly as it was read for the plan.
-// kUsage: a file is missing that the plan was made with, or one is given without which it was made.
+// Returns the request that reads the source exactly as it was read for the plan. Fails with kUsage
+// if a file that the plan was made with is missing, or one is given that it was not made with.
 Result<PlanRequest> RequestToReadAgain(const PlanRequest& plan, const FilesOfPlan& files);
 
-// Returns the files of the source: `path` itself and, for a model, the files that hold its weights.
-// Those are never read for a plan, but must not be overwritten either.
+// Returns the files of the source: `path` and, for a model, the files with its weights. Planning
+// never reads those, but they must not be overwritten either.
 std::vector<std::string> FilesOf(const std::string& path);
 
-// Returns whether the file is a graph: its name ends in .json, it begins like JSON, or it is a
-// stream of any name. Any other file is a model.
+// True if the file is a graph: its name ends in .json, it begins like JSON, or it is a stream. All
+// other files are models.
 bool IsGraphFile(const std::string& path);
 
-// Reads a file of JSON. kInvalidInput: it is a stream, and holds no JSON; `what` is what it should
-// hold ("graph.json").
+// Reads a JSON file. Fails with kInvalidInput if it is a stream without JSON; `what` is the
+// expected content ("graph.json").
 Result<std::string> ReadJsonFile(const std::string& path, std::string_view what);
 
 }  // namespace ckplan

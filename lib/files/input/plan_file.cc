@@ -22,8 +22,8 @@
 namespace ckplan {
 namespace {
 
-// Returns the path of the model that a plan is for, if the command line names none.
-Result<std::string> ModelBeside(const std::string& plan_path, const std::string& model_name) {
+// Returns the path of a plan's model if the command line names none.
+Result<std::string> FindModelBeside(const std::string& plan_path, const std::string& model_name) {
   const std::filesystem::path beside = std::filesystem::path(plan_path).parent_path() / model_name;
   std::error_code fault;
   const bool is_safe_name = std::filesystem::path(model_name).filename() == model_name;
@@ -35,7 +35,7 @@ Result<std::string> ModelBeside(const std::string& plan_path, const std::string&
                   model_name));
 }
 
-// Compares what the plan says about the model and its costs with what was read.
+// Compares the plan's statements about the model and its costs with the source.
 void CompareWithSource(const ModelIdentity& identity, const PlanRequest& read, const Plan& plan,
                        std::vector<std::string>* faults) {
   const PlanRequest& planned = plan.request;
@@ -43,7 +43,7 @@ void CompareWithSource(const ModelIdentity& identity, const PlanRequest& read, c
     faults->push_back(fmt::format("{}: the plan contradicts the model", field));
   };
   if (planned.objective == Objective::kAuto) {
-    faults->push_back("objective: a plan is made for \"time\" or for \"memory\"");
+    faults->push_back("objective: must be \"time\" or \"memory\"");
   }
   if (plan.model.opsets != OpsetsInFiles(identity)) differs("opsets");
   if (planned.dims != read.dims) differs("dims");
@@ -52,8 +52,8 @@ void CompareWithSource(const ModelIdentity& identity, const PlanRequest& read, c
   if (planned.workspaces != read.workspaces) differs("workspaces");
 }
 
-// Returns why the setting cannot be one of the algorithm, as far as the plan shows it. Files from
-// before settings were recorded have none.
+// Returns why the setting can't be one of the algorithm's, as far as the plan shows. Old files have
+// no setting.
 std::optional<std::string> FaultOfSetting(const TensorGraph& graph, const Plan& plan,
                                           const SolverInfo& info) {
   using Kind = Knob::Kind;
@@ -67,7 +67,7 @@ std::optional<std::string> FaultOfSetting(const TensorGraph& graph, const Plan& 
   if (is_budget && plan.figures.paper.budget != Bytes(setting->value)) {
     return fmt::format("{} is not the budget of result.paper", TextOf(*setting));
   }
-  // A chain has no more vertices than the graph has nodes.
+  // A chain has at most as many vertices as the graph has nodes.
   const auto nodes = static_cast<int64_t>(graph.nodes().size());
   const bool is_of_chain = info.knob == Kind::kSegmentCount || info.knob == Kind::kResultsPerLevel;
   if (is_of_chain && (setting->value < 1 || setting->value > nodes)) {
@@ -76,17 +76,17 @@ std::optional<std::string> FaultOfSetting(const TensorGraph& graph, const Plan& 
   return std::nullopt;
 }
 
-// Given decisions lead to exactly one plan. Returns how the plan differs from it; `make_again`
+// Given decisions lead to exactly one plan. Returns how this plan differs from it. `replan`
 // plans a request for the plan's graph.
-template <typename MakeAgain>
+template <typename Replan>
 std::optional<std::string> FaultOfDecisions(const Plan& plan, std::string_view algorithm,
-                                            MakeAgain make_again) {
+                                            Replan replan) {
   const bool is_given = algorithm == kGivenAlgorithm;
   if (plan.request.decisions.has_value() != is_given) {
-    return fmt::format("{} {}", algorithm, is_given ? "has none" : "takes none");
+    return fmt::format("{} {}", algorithm, is_given ? "needs decisions" : "does not use decisions");
   }
   if (!is_given) return std::nullopt;
-  const Result<Plan> again = make_again(plan.request);
+  const Result<Plan> again = replan(plan.request);
   if (!again.ok()) return again.error().message;
   if (again->schedule != plan.schedule || again->decisions != plan.decisions) {
     return "they lead to other steps or segments";
@@ -103,20 +103,18 @@ void ValidateAlgorithm(const TensorGraph& graph, const Plan& plan,
   const auto solver = FindSolver(plan.request.algorithm);
   if (!solver.ok()) return faults->push_back("algorithm: " + solver.error().message);
   if ((*solver)->name == kAutoAlgorithm) {
-    return faults->push_back(
-        "algorithm: auto gives the plan of another algorithm, which stands here");
+    return faults->push_back("algorithm: must be the algorithm that auto chose");
   }
   if (const auto fault = FaultOfSetting(graph, plan, **solver)) {
     faults->push_back("setting: " + *fault);
   }
-  const auto make_again = [&](const PlanRequest& request) { return MakePlan(graph, request, {}); };
-  if (const auto fault = FaultOfDecisions(plan, (*solver)->name, make_again)) {
+  const auto replan = [&](const PlanRequest& request) { return MakePlan(graph, request, {}); };
+  if (const auto fault = FaultOfDecisions(plan, (*solver)->name, replan)) {
     faults->push_back("decisions: " + *fault);
   }
 }
 
-// Returns whether the plan has fields that only algorithms set which decide on the nodes of a
-// forward graph.
+// True if the plan has fields that only algorithms for forward graphs set.
 bool HasForwardFields(const Plan& plan) {
   const PaperFigures paper{std::nullopt, plan.figures.peak, plan.figures.overhead};
   return plan.request.objective != Objective::kTime || plan.request.setting ||
@@ -138,42 +136,39 @@ void CompareStaticAllocations(const TensorGraph& graph, const Plan& plan,
                                 derived.sharing.count()));
 }
 
-// Compares the plan in a model with its hash before the plan is read: a plan that was changed in
-// the model may not even be JSON.
+// Compares the plan in a model with its hash before reading it, because a modified plan may not
+// even be JSON.
 Result<Done> CheckFingerprint(const std::string& path, const std::optional<std::string>& plan) {
   const Result<FoundMarkers> found = ReadMarkers(path);
   if (!found.ok() || found->empty()) return Done{};  // No model, or one without markers.
   if (!plan) {
     return MakeError(ErrorCode::kCheckFailed,
-                     fmt::format("\"{}\" has markers of a plan, but not the plan itself "
-                                 "(ckplan.plan); write it into the model anew with `ckplan apply`",
+                     "\"{}\" has markers of a plan but not the plan itself " "(ckplan.plan); run `ckplan apply` again to write it",
                                  path));
   }
   const std::string sha256 = Sha256Hex(*plan);
   for (const FoundMarker& marker : found->model) {
     if (marker.key != "ckplan.plan_sha256" || marker.value == sha256) continue;
     return MakeError(ErrorCode::kCheckFailed,
-                     fmt::format("the plan in \"{}\" is not the one that was written into it: its "
-                                 "sha256 is {}, marker ckplan.plan_sha256 is \"{}\"; write it into "
-                                 "the model anew with `ckplan apply`",
+                     "the plan in \"{}\" was modified: its " "sha256 is {}, but marker ckplan.plan_sha256 is \"{}\"; run `ckplan apply` again to " "rewrite it",
                                  path, sha256, Printable(marker.value, kLongestName)));
   }
   return Done{};
 }
 
-// Adds the faults that show that the algorithm cannot have made this plan of a joint graph.
+// Reports faults that show that the algorithm can't have made this plan of a joint graph.
 void ValidateRuns(const TrainingStep& step, const Plan& plan, bool decides_on_runs,
                   std::vector<std::string>* faults) {
   if (!decides_on_runs) {
     faults->push_back(
         fmt::format("algorithm: {} cannot plan joint graphs", plan.request.algorithm));
   }
-  const auto make_again = [&](const PlanRequest& again) { return MakePlan(step, again, {}); };
-  if (const auto fault = FaultOfDecisions(plan, plan.request.algorithm, make_again)) {
+  const auto replan = [&](const PlanRequest& again) { return MakePlan(step, again, {}); };
+  if (const auto fault = FaultOfDecisions(plan, plan.request.algorithm, replan)) {
     faults->push_back("decisions: " + *fault);
   }
   if (HasForwardFields(plan)) {
-    faults->emplace_back("request: has what is defined for forward graphs alone");
+    faults->emplace_back("request: has fields that only forward graphs can have");
   }
 }
 
@@ -226,7 +221,7 @@ Result<PlanFile> ReadPlanFile(const std::string& plan_path, const std::string& m
   std::string path = model_path;
   if (path.empty() && text.is_embedded) path = plan_path;
   if (path.empty()) {
-    CKPLAN_ASSIGN_OR_RETURN(path, ModelBeside(plan_path, header.model.name));
+    CKPLAN_ASSIGN_OR_RETURN(path, FindModelBeside(plan_path, header.model.name));
   }
   CKPLAN_ASSIGN_OR_RETURN(const PlanRequest request, RequestToReadAgain(header.request, files));
   CKPLAN_ASSIGN_OR_RETURN(Source source, LoadSource(path, request, &header.model));
@@ -254,7 +249,7 @@ Result<PlanDigest> ReadPlanDigestFile(const std::string& plan_path) {
 
 namespace {
 
-// Returns the node of the whole model at which the plan's graph begins: it may be one stage of it.
+// Returns the node of the whole model where the plan's graph begins: it may be a stage.
 NodeId FirstNodeOf(const TensorGraph& stage, const TensorGraph& whole) {
   if (stage.nodes().empty()) return NodeId(0);
   const std::string& name = stage.node(NodeId(0)).name;
@@ -283,7 +278,7 @@ Result<std::vector<std::string>> ValidateMarkers(const PlanFile& file,
                                                  const std::string& plan_path) {
   if (IsGraphFile(plan_path)) return std::vector<std::string>();
   if (!file.source.is_model) {
-    return std::vector<std::string>{"markers: only plans of ONNX models have them"};
+    return std::vector<std::string>{"markers: only plans for ONNX models have markers"};
   }
   CKPLAN_ASSIGN_OR_RETURN(PlanJsonText text, ReadPlanText(plan_path));
   CKPLAN_ASSIGN_OR_RETURN(const FoundMarkers found, ReadMarkers(plan_path));

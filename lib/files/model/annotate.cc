@@ -20,10 +20,10 @@
 namespace ckplan {
 namespace {
 
-// Derives the steps as a reader of the markers does by the rule.
-class RuleOfOrder {
+// Derives the steps from the markers by the documented rule, as readers do.
+class StepRule {
  public:
-  RuleOfOrder(const std::vector<FileRow>& rows, const IdVector<NodeId, NodeDecision>& decisions)
+  StepRule(const std::vector<FileRow>& rows, const IdVector<NodeId, NodeDecision>& decisions)
       : rows_(rows), decisions_(decisions), is_present_(rows.size()) {}
 
   std::vector<Step> Steps() && {
@@ -53,7 +53,7 @@ class RuleOfOrder {
  private:
   static constexpr size_t kNone = static_cast<size_t>(-1);
 
-  // A node that must run again, and how many of its inputs have been provided.
+  // A node that must be rerun, and the number of its inputs that have been provided.
   struct Frame {
     size_t node;
     size_t inputs_done = 0;
@@ -61,7 +61,7 @@ class RuleOfOrder {
 
   const NodeDecision& DecisionOn(size_t node) const { return decisions_[rows_[node].node]; }
 
-  // Returns the node whose memory holds the input; none if it is constant or given from outside.
+  // Returns the node that produces the input, or kNone for constants and inputs of the graph.
   size_t ProducerOf(size_t node, size_t input) const {
     do {
       if (input >= rows_[node].producers.size() || rows_[node].producers[input] < 0) return kNone;
@@ -75,7 +75,8 @@ class RuleOfOrder {
     if (node != kNone && !is_present_[node]) stack->push_back({node});
   }
 
-  // Depth-first without recursion: the reruns for one step may form a chain of 100,000 nodes.
+  // Depth-first without recursion, because the reruns for one step can form a chain of 100,000
+  // nodes.
   void Provide(size_t wanted) {
     std::vector<Frame> stack;
     Visit(wanted, &stack);
@@ -99,7 +100,7 @@ class RuleOfOrder {
   std::vector<Step> steps_;
 };
 
-// Returns the markers' name of each node of the graph: "12", or "12.1" in an expanded call.
+// Returns each node's name in markers: "12", or "12.1" in an expanded call.
 IdVector<NodeId, std::string> NamesOfNodes(const std::vector<FileRow>& rows, size_t nodes) {
   IdVector<NodeId, std::string> names(nodes);
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -144,7 +145,7 @@ std::string_view WordOf(StepKind kind) {
     case StepKind::kRun:
       break;
   }
-  CKPLAN_CHECK(false, "markers have no such steps");
+  CKPLAN_CHECK(false, "markers support this kind of step");
   return "";
 }
 
@@ -160,7 +161,8 @@ std::string TextOf(const std::vector<FileRow>& rows, size_t nodes, const TensorG
   std::string text;
   std::optional<StepKind> kind;
   for (const Step& step : schedule.steps) {
-    if (step.kind == StepKind::kFreeGradient) continue;  // Markers leave gradients to the reader.
+    if (step.kind == StepKind::kFreeGradient)
+      continue;  // Readers of the markers free gradients themselves.
     if (kind != step.kind) {
       kind = step.kind;
       text += fmt::format("{}{}", text.empty() ? "" : " ", WordOf(*kind));
@@ -186,7 +188,7 @@ bool FollowsRule(const std::vector<FileRow>& rows, const IdVector<NodeId, NodeDe
   });
   if (has_expanded || schedule.frees == FreePolicy::kExplicit) return false;
   if (HasTransfers(schedule)) return false;
-  return RuleOfOrder(rows, decisions).Steps() == schedule.steps;
+  return StepRule(rows, decisions).Steps() == schedule.steps;
 }
 
 }  // namespace
@@ -217,7 +219,7 @@ constexpr uint32_t kGraphNode = 1;
 constexpr uint32_t kGraphInitializer = 5;
 constexpr uint32_t kTensorDataLocation = 14;
 
-// Returns the values that the backward runs of a node's operations read; empty if there are none.
+// Returns the values that the backward runs of a node's operations read; empty if none.
 std::string BackwardReadsOf(const FileRow& row) {
   std::string text;
   for (const FileOperation& operation : row.operations) {
@@ -230,7 +232,7 @@ std::string BackwardReadsOf(const FileRow& row) {
   return text;
 }
 
-// Returns the types of the operations to which a call was expanded, with spaces in them replaced.
+// Returns the operation types that a call was expanded to, with spaces replaced.
 std::string TypesOf(const FileRow& row) {
   std::string text;
   for (const FileOperation& operation : row.operations) {
@@ -240,7 +242,7 @@ std::string TypesOf(const FileRow& row) {
   return text;
 }
 
-// Returns for each node whether one of its results is copied to the host.
+// Marks the nodes with a result that is copied to the host.
 IdVector<NodeId, bool> FindOffloaded(const TensorGraph& graph, const Schedule& schedule) {
   IdVector<NodeId, bool> is_offloaded(graph.nodes().size());
   for (const Step& step : schedule.steps) {
@@ -265,7 +267,7 @@ Markers MarkersOf(const FileRow& row, const Plan& plan,
   return markers;
 }
 
-// The facts about the main graph that annotating needs.
+// Facts about the main graph that annotating needs.
 struct GraphFacts {
   size_t nodes = 0;
   bool has_external_weights = false;
@@ -296,7 +298,7 @@ GraphFacts ReadGraphFacts(std::string_view source) {
   return facts;
 }
 
-Result<std::unique_ptr<PendingFile>> WriteBeside(const Rope& bytes, const std::string& path) {
+Result<std::unique_ptr<PendingFile>> WriteNextTo(const Rope& bytes, const std::string& path) {
   CKPLAN_ASSIGN_OR_RETURN(auto file, PendingFile::Create(path));
   for (const std::string_view piece : bytes.pieces()) {
     CKPLAN_RETURN_IF_ERROR(file->Append(piece));
@@ -314,7 +316,7 @@ Result<AnnotateOutcome> Annotate(std::string_view source, const std::string& in_
   if (facts.nodes != annotation.nodes.size()) {
     return MakeError(
         ErrorCode::kInvalidInput,
-        fmt::format("\"{}\" has {} nodes, the plan's model has {}: it changed since it "
+        fmt::format("\"{}\" has {} nodes, but the plan's model has {}: it changed since it "
                     "was planned; plan it again",
                     in_path, facts.nodes, annotation.nodes.size()));
   }
@@ -326,11 +328,11 @@ Result<AnnotateOutcome> Annotate(std::string_view source, const std::string& in_
   AnnotateOutcome outcome;
   if (facts.has_external_weights && FolderOf(in_path) != FolderOf(out_path)) {
     outcome.warnings.push_back(
-        fmt::format("\"{}\" keeps its weights in files beside \"{}\": move or link them to its own "
+        fmt::format("\"{}\" uses weights in files next to \"{}\": move or link them to its own "
                     "folder before using it",
                     out_path, in_path));
   }
-  CKPLAN_ASSIGN_OR_RETURN(outcome.file, WriteBeside(rewritten.bytes, out_path));
+  CKPLAN_ASSIGN_OR_RETURN(outcome.file, WriteNextTo(rewritten.bytes, out_path));
   return outcome;
 }
 
@@ -381,7 +383,7 @@ Result<std::optional<std::string>> ReadEmbeddedPlan(const std::string& path) {
 
 namespace {
 
-constexpr size_t kLongestValue = 80;  // The most bytes of a marker shown in a message.
+constexpr size_t kMaxShownBytes = 80;  // Maximum length of a marker in messages.
 
 const FoundMarker* Find(const std::vector<FoundMarker>& markers, const std::string& key) {
   const auto found = std::find_if(markers.begin(), markers.end(),
@@ -390,7 +392,7 @@ const FoundMarker* Find(const std::vector<FoundMarker>& markers, const std::stri
 }
 
 std::string Quoted(const std::string& value) {
-  return fmt::format("\"{}\"", Printable(value, kLongestValue));
+  return fmt::format("\"{}\"", Printable(value, kMaxShownBytes));
 }
 
 // `where` is the model or one of its nodes.
@@ -401,16 +403,16 @@ void Compare(const std::string& where, const std::vector<FoundMarker>& found,
     if (marker == nullptr) {
       faults->push_back(fmt::format("{}: marker {} is missing", where, key));
     } else if (marker->value != value) {
-      faults->push_back(fmt::format("{}: marker {} is {}, the plan says {}", where, key,
+      faults->push_back(fmt::format("{}: marker {} is {}, but the plan says {}", where, key,
                                     Quoted(marker->value), Quoted(value)));
     }
   }
   for (const FoundMarker& marker : found) {
-    const std::string key = Printable(marker.key, kLongestValue);
+    const std::string key = Printable(marker.key, kMaxShownBytes);
     if (expected.count(marker.key) == 0) {
-      faults->push_back(fmt::format("{}: the plan has no marker {} there", where, key));
+      faults->push_back(fmt::format("{}: marker {} is not in the plan", where, key));
     } else if (Find(found, marker.key) != &marker) {
-      faults->push_back(fmt::format("{}: marker {} is there more than once", where, key));
+      faults->push_back(fmt::format("{}: marker {} occurs more than once", where, key));
     }
   }
 }
@@ -427,19 +429,19 @@ std::vector<std::string> FaultsOfMarkers(const FoundMarkers& found, const Annota
   const std::string& written = expected.model.at("ckplan.schema_version");
   if (version == nullptr || version->value != written) {
     return {fmt::format(
-        "the model: its markers are not of version {}, which this program writes{}; "
-        "`ckplan apply` writes the plan into the model anew",
+        "the model: the version of its markers is not {}, which this program writes{}; "
+        "`ckplan apply` rewrites them",
         written, written == kMarkerVersionWithCopies ? " for plans that copy to the host" : "")};
   }
   if (found.nodes.size() != expected.nodes.size()) {
-    return {fmt::format("the model: it has {} nodes, the plan's model has {}", found.nodes.size(),
-                        expected.nodes.size())};
+    return {fmt::format("the model: it has {} nodes, but the plan's model has {}",
+                        found.nodes.size(), expected.nodes.size())};
   }
   std::vector<std::string> faults;
   Compare("the model", found.model, expected.model, &faults);
   for (size_t i = 0; i < found.nodes.size(); ++i) {
     const std::string where =
-        fmt::format("node {} \"{}\"", i, Printable(found.nodes[i].name, kLongestValue));
+        fmt::format("node {} \"{}\"", i, Printable(found.nodes[i].name, kMaxShownBytes));
     Compare(where, found.nodes[i].markers, expected.nodes[i], &faults);
   }
   Compare("a function, a branch or a training graph", found.elsewhere, {}, &faults);

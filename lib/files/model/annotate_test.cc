@@ -348,7 +348,7 @@ TEST_CASE("check markers: a fault says where it is, what is there and what shoul
   proto.mutable_graph()->mutable_node(5)->clear_metadata_props();
   const std::vector<std::string> faults = FaultsOf(proto, marked.annotation);
   REQUIRE(faults.size() == 5);
-  CHECK(faults[0] == "node 0 \"\": marker ckplan.segment is \"\\x1b[2J\", the plan says \"0\"");
+  CHECK(faults[0] == "node 0 \"\": marker ckplan.segment is \"\\x1b[2J\", but the plan says \"0\"");
   CHECK(faults[1] == "node 5 \"last\": marker ckplan.action is missing");
 }
 

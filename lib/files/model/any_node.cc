@@ -23,7 +23,7 @@ using onnx::TensorProto;
 
 constexpr int kIrVersion = 10;
 constexpr int kOpset = 20;  // ONNX's main domain.
-constexpr size_t kOddsOfOddity = 16;
+constexpr size_t kUnusualOneIn = 16;
 constexpr size_t kMaxStoredElements = 64;
 constexpr int kManyNumbers = 2000;
 
@@ -138,7 +138,7 @@ constexpr std::string_view kWords[] = {"",
                                        "RGB",
                                        "LOWER"};
 
-// All operators of all operator sets, in a fixed order.
+// All operators of all operator sets in a fixed order.
 const std::vector<OpSchema>& Schemas() {
   static const std::vector<OpSchema> schemas = [] {
     std::vector<OpSchema> all = onnx::OpSchemaRegistry::get_all_schemas_with_history();
@@ -151,9 +151,9 @@ const std::vector<OpSchema>& Schemas() {
   return schemas;
 }
 
-class NodeMaker {
+class NodeBuilder {
  public:
-  explicit NodeMaker(const NodeChoices& choices) : choices_(choices) {}
+  explicit NodeBuilder(const NodeChoices& choices) : choices_(choices) {}
 
   std::string Make() {
     const OpSchema& schema = ChooseSchema();
@@ -169,16 +169,16 @@ class NodeMaker {
     AddInputs(schema, graph, node);
     AddOutputs(schema, graph, node);
     for (const auto& [name, attribute] : schema.attributes()) {
-      if (attribute.required ? !IsOdd() : choices_.below(2) == 1) {
+      if (attribute.required ? !IsUnusual() : choices_.below(2) == 1) {
         AddAttribute(attribute, *node.add_attribute());
       }
     }
-    if (IsOdd() && node.input_size() > 0) SpoilInput(model, node);
+    if (IsUnusual() && node.input_size() > 0) SpoilInput(model, node);
     return model.SerializeAsString();
   }
 
  private:
-  bool IsOdd() { return choices_.below(kOddsOfOddity) == kOddsOfOddity - 1; }
+  bool IsUnusual() { return choices_.below(kUnusualOneIn) == kUnusualOneIn - 1; }
 
   const OpSchema& ChooseSchema() {
     const std::string name = choices_.line();
@@ -202,16 +202,16 @@ class NodeMaker {
   }
 
   int64_t Number() {
-    return kNumbers[choices_.below(IsOdd() ? std::size(kNumbers) : kSmallNumbers)];
+    return kNumbers[choices_.below(IsUnusual() ? std::size(kNumbers) : kSmallNumbers)];
   }
-  int64_t Size() { return kSizes[choices_.below(IsOdd() ? std::size(kSizes) : kSmallSizes)]; }
+  int64_t Size() { return kSizes[choices_.below(IsUnusual() ? std::size(kSizes) : kSmallSizes)]; }
   float Real() { return kReals[choices_.below(std::size(kReals))]; }
   std::string Text() {
     return choices_.below(2) == 1 ? choices_.line()
                                   : std::string(kWords[choices_.below(std::size(kWords))]);
   }
 
-  // The element type of an operand: mostly one that the operator takes.
+  // The element type of an operand: usually one that the operator accepts.
   int32_t ElementType(const OpSchema::FormalParameter& parameter) {
     std::vector<int32_t> types;
     for (const auto& name : parameter.GetTypes()) {
@@ -219,7 +219,7 @@ class NodeMaker {
       if (type.has_tensor_type()) types.push_back(type.tensor_type().elem_type());
     }
     std::sort(types.begin(), types.end());
-    const bool is_any = types.empty() || IsOdd();
+    const bool is_any = types.empty() || IsUnusual();
     return is_any ? 1 + static_cast<int32_t>(choices_.below(TensorProto::DataType_ARRAYSIZE - 1))
                   : types[choices_.below(types.size())];
   }
@@ -259,7 +259,7 @@ class NodeMaker {
   }
 
   std::vector<int64_t> Dims() {
-    std::vector<int64_t> dims(choices_.below(IsOdd() ? 12 : 6));
+    std::vector<int64_t> dims(choices_.below(IsUnusual() ? 12 : 6));
     for (int64_t& dim : dims) dim = Size();
     return dims;
   }
@@ -286,7 +286,7 @@ class NodeMaker {
   }
 
   int CountBetween(int low, int high) {
-    const int more = std::min(high - low, IsOdd() ? 12 : 4);
+    const int more = std::min(high - low, IsUnusual() ? 12 : 4);
     return low + static_cast<int>(choices_.below(static_cast<size_t>(more) + 1));
   }
 
@@ -312,7 +312,7 @@ class NodeMaker {
     }
   }
 
-  // Leaves an input out, or gives it no type: it is made by an unknown operator.
+  // Omits an input, or makes an unknown operator produce it, so that it has no type.
   void SpoilInput(onnx::ModelProto& model, onnx::NodeProto& node) {
     const auto input = static_cast<int>(choices_.below(static_cast<size_t>(node.input_size())));
     if (choices_.below(2) == 0) return node.set_input(input, "");
@@ -326,7 +326,7 @@ class NodeMaker {
     nodes.SwapElements(0, 1);
   }
 
-  int ListLength() { return IsOdd() ? kManyNumbers : static_cast<int>(choices_.below(8)); }
+  int ListLength() { return IsUnusual() ? kManyNumbers : static_cast<int>(choices_.below(8)); }
 
   void FillGraph(onnx::GraphProto& graph) {
     graph.set_name("body");
@@ -339,7 +339,7 @@ class NodeMaker {
 
   void AddAttribute(const OpSchema::Attribute& described, AttributeProto& attribute) {
     attribute.set_name(described.name);
-    const bool is_other = IsOdd();
+    const bool is_other = IsUnusual();
     const auto type = is_other ? static_cast<AttributeProto::AttributeType>(
                                      choices_.below(AttributeProto::AttributeType_ARRAYSIZE))
                                : described.type;
@@ -370,7 +370,7 @@ class NodeMaker {
     const std::vector<int64_t> dims = Dims();
     for (const int64_t dim : dims) tensor.add_dims(dim);
     const size_t count = CountOf(dims);
-    FillTensor(tensor, IsOdd() ? choices_.below(4) : std::min(count, kMaxStoredElements));
+    FillTensor(tensor, IsUnusual() ? choices_.below(4) : std::min(count, kMaxStoredElements));
   }
 
   // A long list repeats its last number.
@@ -395,6 +395,6 @@ class NodeMaker {
 
 }  // namespace
 
-std::string AnyNodeModel(const NodeChoices& choices) { return NodeMaker(choices).Make(); }
+std::string AnyNodeModel(const NodeChoices& choices) { return NodeBuilder(choices).Make(); }
 
 }  // namespace ckplan

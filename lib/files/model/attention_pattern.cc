@@ -120,8 +120,8 @@ std::optional<std::string> HeadAxes::Order() const {
 
 namespace {
 
-// A number below this hides a key wherever it is added: the score is lost in rounding.
-constexpr double kHides = -1e30;
+// Adding a number below this hides a key: the score is lost in rounding.
+constexpr double kHidingScore = -1e30;
 
 const ModelOperation* ProducerOf(const Model::Impl& model, ValueIndex value) {
   if (value == kNoValue || model.value(value).source != ModelValue::Source::kOperation) {
@@ -164,7 +164,7 @@ class PatternFinder {
 
   // ---- From the Softmax down ------------------------------------------------------------------
 
-  // Where(IsNaN(p), 0, p) replaces the rows of queries without keys, which FusedAttention makes
+  // Where(IsNaN(p), 0, p) guards the rows of queries without keys, which FusedAttention sets to
   // zero.
   ValueIndex AfterGuard(ValueIndex p, const std::vector<size_t>& readers) const {
     if (readers.size() != 2) return kNoValue;
@@ -211,7 +211,7 @@ class PatternFinder {
 
   // ---- From the Softmax up --------------------------------------------------------------------
 
-  // Returns the attention whose scores are this value, with what has been found below it.
+  // Returns the attention with these scores, extending what was found below them.
   std::optional<FoundAttention> FindScores(ValueIndex scores, FoundAttention found) const {
     const ModelOperation* producer = ProducerOf(model_, scores);
     if (producer == nullptr || !readers_.OnlyOf(scores)) return std::nullopt;
@@ -245,7 +245,7 @@ class PatternFinder {
     for (const size_t position : {size_t{0}, size_t{1}}) {
       const ValueIndex scores = add.input(position);
       const ValueIndex term = add.input(1 - position);
-      if (scores == term || model_.value(scores).dims != dims || !MayBeTerm(add, 1 - position)) {
+      if (scores == term || model_.value(scores).dims != dims || !CanBeTerm(add, 1 - position)) {
         continue;
       }
       FoundAttention with = found;
@@ -255,8 +255,8 @@ class PatternFinder {
     return std::nullopt;
   }
 
-  // A vector that Add takes for a weight would be none any more.
-  bool MayBeTerm(const ModelOperation& add, size_t position) const {
+  // A vector that Add treats as a weight would stop being one.
+  bool CanBeTerm(const ModelOperation& add, size_t position) const {
     const OperationFacts& own = facts_.operations[IndexOf(add)];
     const ValueIndex term = add.inputs[position];
     const bool is_trained = position < own.reads_trained.size() && own.reads_trained[position];
@@ -373,8 +373,8 @@ bool IsTrainedTerm(const ModelFacts& facts, ValueIndex value) {
 
 namespace {
 
-// If the term is Where(mask, 0, -infinity) or the other way round: makes it the mask. The two
-// numbers are no parameters, even if an exporter has moved them to initializers.
+// If the term is Where(mask, 0, -infinity) or Where(mask, -infinity, 0), replaces it by the mask.
+// The two numbers are not parameters, even if an exporter moved them to initializers.
 bool TakeMask(const Model::Impl& model, const ModelOperation* producer, FoundTerm& term,
               double* fill) {
   if (term.is_bool || !IsOp(producer, "Where")) return false;
@@ -383,7 +383,7 @@ bool TakeMask(const Model::Impl& model, const ModelOperation* producer, FoundTer
   if (!shown || !hidden) return false;
   const bool hides = *hidden == 0;
   const double other = hides ? *shown : *hidden;
-  if ((hides ? *hidden : *shown) != 0 || !(other <= kHides)) return false;
+  if ((hides ? *hidden : *shown) != 0 || !(other <= kHidingScore)) return false;
   *fill = other;
   term.value = producer->inputs[0];
   term.hides = hides;

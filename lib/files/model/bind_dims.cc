@@ -23,14 +23,14 @@ using onnx::ValueInfoProto;
 
 constexpr size_t kShownName = 80;  // In characters.
 
-// Some exporters write -1 for an open dimension. 0 is a size: that of an empty cache.
+// Some exporters write -1 for an open dimension. 0 is a real size: that of an empty cache.
 bool IsOpen(const TensorShapeProto::Dimension& dim) {
   return !dim.has_dim_value() || dim.dim_value() < 0;
 }
 
-// Returns whether a name can hardly be anything else than an expression, even if its variables
-// occur nowhere else. "batch-size" and "N/A" are ordinary names then.
-bool IsPlainlyExpression(const std::string& name) {
+// True if a name is almost certainly an expression, even if its variables occur nowhere else.
+// "batch-size" and "N/A" count as ordinary names.
+bool IsClearlyExpression(const std::string& name) {
   return name.find_first_of("*+(%") != std::string::npos;
 }
 
@@ -56,7 +56,7 @@ class Binder {
       if (uses.left_out.contains(input.name())) continue;
       if (!uses.IsBatch(input.name())) {
         others.push_back({&input, input.type()});
-      } else if (IsNotNumbers(input)) {
+      } else if (HasNoNumbers(input)) {
         bound_.not_numbers.push_back(&input);
       } else {
         bound_.inputs.push_back({&input, input.type()});
@@ -71,7 +71,8 @@ class Binder {
       if (known.contains(name) || expressions_.contains(name)) bound_.dims[name] = size;
     }
     for (const auto& [name, size] : set_dims_) {
-      if (bound_.dims.emplace(name, size).first->second != size) return TwoSizes(name, size);
+      if (bound_.dims.emplace(name, size).first->second != size)
+        return ConflictingSizes(name, size);
     }
     for (auto* list : {&bound_.inputs, &others}) {
       for (BoundInput& input : *list) CKPLAN_RETURN_IF_ERROR(Override(input));
@@ -89,13 +90,13 @@ class Binder {
   }
 
  private:
-  static bool IsNotNumbers(const ValueInfoProto& input) {
+  static bool HasNoNumbers(const ValueInfoProto& input) {
     return (input.has_type() && !input.type().has_tensor_type()) ||
            input.type().tensor_type().elem_type() == onnx::TensorProto::STRING;
   }
 
-  // Gives inputs that are set the shape of their contents, which may bind dimensions. kUsage: an
-  // input that is set, or a parameter, can't be that.
+  // Gives inputs with set values the shape of their values, which may bind dimensions. Fails with
+  // kUsage if an input can't be set or can't be a parameter.
   Result<Done> SetContents(const InputUses& uses, std::vector<BoundInput>* others) {
     for (BoundInput& other : *others) {
       const std::string& name = other.input->name();
@@ -109,9 +110,10 @@ class Binder {
           const std::string& dim = declared.dim(i).dim_param();
           if (!IsOpen(declared.dim(i)) || dim.empty()) continue;
           const int64_t size = other.type.tensor_type().shape().dim(i).dim_value();
-          if (set_dims_.emplace(dim, size).first->second != size) return TwoSizes(dim, size);
+          if (set_dims_.emplace(dim, size).first->second != size)
+            return ConflictingSizes(dim, size);
         }
-      } else if (IsNotNumbers(*other.input)) {
+      } else if (HasNoNumbers(*other.input)) {
         return Usage(fmt::format("input \"{}\" holds no numbers, so it can't be a parameter",
                                  ShortName(name)));
       }
@@ -120,7 +122,7 @@ class Binder {
     return Done{};
   }
 
-  // kUsage: --input-shape gives an input that is set another shape than its contents have.
+  // Fails with kUsage if --input-shape contradicts the shape of an input's value.
   Result<Done> CheckGivenShape(const std::string& name, const Dims& dims) const {
     const auto given = options_.input_shapes.find(name);
     if (given == options_.input_shapes.end() || given->second == dims) return Done{};
@@ -130,7 +132,7 @@ class Binder {
                     ShortName(name), fmt::join(given->second, ","), fmt::join(dims, ",")));
   }
 
-  Error TwoSizes(const std::string& dim, int64_t size) const {
+  Error ConflictingSizes(const std::string& dim, int64_t size) const {
     const auto other = bound_.dims.find(dim);
     const auto set = set_dims_.find(dim);
     const int64_t before = other != bound_.dims.end() ? other->second : set->second;
@@ -143,14 +145,13 @@ class Binder {
     return MakeError(ErrorCode::kUsage, file_ + ": " + std::move(text));
   }
 
-  // Plans name dimensions, and inputs whose shape was given, and JSON allows only UTF-8 names.
+  // Plans contain the names of dimensions and of inputs with given shapes, and JSON requires UTF-8.
   Result<Done> CheckUtf8() const {
     constexpr size_t kLongestShown = 80;
     const auto check = [this](std::string_view what, const std::string& name) -> Result<Done> {
       if (WellFormedUtf8(name) == name) return Done{};
       return MakeError(ErrorCode::kUnsupported,
-                       fmt::format("{}: the name \"{}\" of {} is not UTF-8, as ONNX demands, so no "
-                                   "plan could name it; rename it in the model",
+                       "{}: the name \"{}\" of {} is not UTF-8, as ONNX and plan files require; " "rename it in the model",
                                    file_, Printable(name, kLongestShown), what));
     };
     for (const ValueInfoProto* input : declared_) {
@@ -164,7 +165,7 @@ class Binder {
     return Done{};
   }
 
-  // Returns the names of open dimensions, as the model declares them.
+  // Returns the names of open dimensions as the model declares them.
   std::set<std::string> DeclaredNames() const {
     std::set<std::string> names;
     for (const ValueInfoProto* input : declared_) {
@@ -183,13 +184,13 @@ class Binder {
       if (!variables) continue;
       const bool are_declared =
           std::includes(declared.begin(), declared.end(), variables->begin(), variables->end());
-      if (are_declared || IsPlainlyExpression(name)) {
+      if (are_declared || IsClearlyExpression(name)) {
         expressions_.emplace(name, std::move(*variables));
       }
     }
   }
 
-  // Returns the names of open dimensions, with those that expressions consist of in their place.
+  // Returns the names of open dimensions, with expressions replaced by their variables.
   std::set<std::string> OpenNames() const {
     std::set<std::string> names;
     for (const std::string& name : DeclaredNames()) {
@@ -203,8 +204,8 @@ class Binder {
     return names;
   }
 
-  // A size that is given for an expression, or follows from the shape of an input, must be that of
-  // its variables.
+  // The size given for an expression, or implied by an input's shape, must agree with its
+  // variables.
   Result<Done> CheckExpressions() const {
     for (const auto& [name, variables] : expressions_) {
       const auto given = bound_.dims.find(name);
@@ -221,7 +222,7 @@ class Binder {
     return Done{};
   }
 
-  // Returns a text such as "B=3, S=8".
+  // Formats sizes: "B=3, S=8".
   std::string SizesOf(const std::set<std::string>& variables) const {
     std::vector<std::string> sizes;
     for (const std::string& variable : variables) {
@@ -237,11 +238,10 @@ class Binder {
     for (const auto& [name, size] : options_.dims) {
       if (!dims.contains(name) && !expressions_.contains(name)) {
         if (options_.optional_dims.contains(name)) continue;
-        Error error = Usage(fmt::format("there is no dimension \"{}\"; {}", ShortName(name),
-                                        Known("dimension", dims)));
+        Error error = Usage(fmt::format("the model has no dimension \"{}\"; {}", ShortName(name),
+                                        ListKnownNames("dimension", dims)));
         if (dims.empty() && ConstantBatch(bound_)) {
-          error.remedy = {"set the batch that is burnt into it with",
-                          {{"batch", std::to_string(size)}}};
+          error.remedy = {"set its fixed batch size with", {{"batch", std::to_string(size)}}};
         }
         return error;
       }
@@ -252,8 +252,8 @@ class Binder {
     }
     for (const auto& [name, shape] : options_.input_shapes) {
       if (!inputs.contains(name)) {
-        return Usage(
-            fmt::format("there is no input \"{}\"; {}", ShortName(name), Known("input", inputs)));
+        return Usage(fmt::format("the model has no input \"{}\"; {}", ShortName(name),
+                                 ListKnownNames("input", inputs)));
       }
       for (const int64_t dim : shape) {
         if (dim < 0) {
@@ -267,19 +267,19 @@ class Binder {
     return Done{};
   }
 
-  static std::string Known(std::string_view what, const std::set<std::string>& names) {
+  static std::string ListKnownNames(std::string_view what, const std::set<std::string>& names) {
     if (names.empty()) return fmt::format("the model has no open {} to bind", what);
     return fmt::format("the model's {}s are: {}", what, ShortList({names.begin(), names.end()}));
   }
 
-  // A given shape also binds the dimension names of the declared one.
+  // A given shape also binds the names of the declared dimensions.
   Result<Done> Override(BoundInput& input) {
     const auto given = options_.input_shapes.find(input.input->name());
     if (given == options_.input_shapes.end()) return Done{};
     const TensorShapeProto declared = input.type.tensor_type().shape();
     const bool has_rank = input.type.tensor_type().has_shape();
     if (has_rank && declared.dim_size() != static_cast<int>(given->second.size())) {
-      return Usage(fmt::format("input \"{}\" has {} dimensions ({}), but is asked to have {}",
+      return Usage(fmt::format("input \"{}\" has {} dimensions ({}), but --input-shape gives {}",
                                ShortName(given->first), declared.dim_size(), DeclaredText(declared),
                                given->second.size()));
     }
@@ -299,7 +299,7 @@ class Binder {
     return Done{};
   }
 
-  // kUsage: the value of an expression is no size.
+  // Fails with kUsage if an expression's value is not a size.
   Result<Done> Fill(BoundInput& input) {
     const std::string& name = input.input->name();
     if (!input.type.tensor_type().has_shape()) {
@@ -312,7 +312,7 @@ class Binder {
     for (const auto& dim : shape.dim()) {
       if (!IsOpen(dim)) continue;
       if (dim.dim_param().empty()) {
-        open_.push_back(fmt::format("a nameless one of input \"{}\"", ShortName(name)));
+        open_.push_back(fmt::format("an unnamed dimension of input \"{}\"", ShortName(name)));
         input_shapes_.insert(fmt::format("{}={}", ShortName(name), DeclaredText(shape)));
         continue;
       }
@@ -327,7 +327,7 @@ class Binder {
       for (const std::string& variable : unbound) {
         if (!dims_.insert(fmt::format("{}=...", ShortName(variable))).second &&
             expressions_.contains(dim.dim_param())) {
-          continue;  // It is listed where it stands alone.
+          continue;  // It is listed on its own.
         }
         open_.push_back(fmt::format("{} (input \"{}\")", ShortName(variable), ShortName(name)));
       }
@@ -335,7 +335,7 @@ class Binder {
     return Done{};
   }
 
-  // Returns the names that must have a size before the dimension has one.
+  // Returns the names that must be bound before the dimension has a size.
   std::set<std::string> UnboundIn(const std::string& dim) const {
     const auto expression = expressions_.find(dim);
     if (expression == expressions_.end()) return {dim};
@@ -368,18 +368,18 @@ class Binder {
         fmt::format(
             "{}: the size of input \"{}\", {}, {}; use smaller dimensions", file_,
             ShortName(input.input->name()), TypeText(tensor.elem_type(), dims),
-            bytes.has_value() ? "is beyond any machine" : "overflows or has no fixed type"));
+            bytes.has_value() ? "is too large for any machine" : "overflows or has no fixed type"));
   }
 
   const LoadOptions& options_;
   const std::string& file_;
   BoundDims bound_;
-  std::vector<const ValueInfoProto*> declared_;  // All inputs that are not initializers.
-  std::map<std::string, int64_t> set_dims_;      // The sizes that contents of inputs give.
-  // The declared names that are expressions, with their variables.
+  std::vector<const ValueInfoProto*> declared_;  // All inputs except initializers.
+  std::map<std::string, int64_t> set_dims_;      // Sizes from the values of inputs.
+  // Declared names that are expressions, with their variables.
   std::map<std::string, std::set<std::string>> expressions_;
   std::vector<std::string> open_;
-  // The settings that would bind the open dimensions.
+  // Settings that would bind the open dimensions.
   std::set<std::string> input_shapes_;
   std::set<std::string> dims_;
 };

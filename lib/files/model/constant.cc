@@ -84,7 +84,7 @@ TensorProto MakeTensor(const ConstantValue& value) {
       break;
     case TensorProto::FLOAT16:
     case TensorProto::BFLOAT16:
-      break;  // ONNX's shape rules never read these; the tensor stays without contents.
+      break;  // ONNX's shape rules never read these, so the tensor stays empty.
     default:
       for (const int64_t x : value.ints) tensor.add_int32_data(static_cast<int32_t>(x));
       break;
@@ -127,7 +127,7 @@ void NormalizeToType(ConstantValue& value) {
 
 namespace {
 
-// Returns nothing if an index lies outside the dimensions.
+// Returns nullopt if an index is out of range.
 std::optional<int64_t> PositionOf(const int64_t* indices, const Dims& dims) {
   int64_t position = 0;
   for (size_t axis = 0; axis < dims.size(); ++axis) {
@@ -149,7 +149,7 @@ std::optional<std::vector<int64_t>> SparsePositions(const onnx::SparseTensorProt
   const auto width = is_linear ? 1 : static_cast<int64_t>(dims.size());
   if (indices.dims_size() != (is_linear ? 1 : 2) || indices.dims(0) != count) return std::nullopt;
   if (!is_linear && indices.dims(1) != width) return std::nullopt;
-  // Each index takes a byte or more of the file, so this limits what is allocated.
+  // Each index takes at least a byte of the file, so this limits the allocation.
   const std::optional<int64_t> numbers = ElementCount({count, width});
   if (!numbers || static_cast<size_t>(*numbers) > indices.ByteSizeLong()) return std::nullopt;
   std::vector<int64_t> listed;

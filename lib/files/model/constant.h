@@ -1,4 +1,4 @@
-// Small values that are known before the batch: shapes, axes, ratios, index ranges.
+// Small values known before the batch: shapes, axes, ratios, index ranges.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@ namespace ckplan {
 
 using Dims = std::vector<int64_t>;
 
-// Returns nothing if the product overflows or a dimension is negative.
+// Returns nullopt if the product overflows or a dimension is negative.
 std::optional<int64_t> ElementCount(const Dims& dims);
-// Returns nothing on overflow, or for types without a fixed size (strings). Types narrower than a
+// Returns nullopt on overflow, or for types without a fixed size (strings). Types narrower than a
 // byte are packed, as in ONNX.
 std::optional<int64_t> TensorBytes(int32_t elem_type, const Dims& dims);
 bool IsFloatType(int32_t elem_type);
@@ -36,23 +36,22 @@ struct ConstantValue {
   size_t size() const { return is_float() ? reals.size() : ints.size(); }
 };
 
-// Returns nothing if the contents are absent (external, left out, damaged), too large, or neither
+// Returns nullopt if the contents are missing (external, omitted, damaged), too large, or neither
 // numbers nor booleans.
 std::optional<ConstantValue> ReadTensor(const onnx::TensorProto& tensor);
 onnx::TensorProto MakeTensor(const ConstantValue& value);
 
-// Wraps integers to the width of their type and rounds floats, as the type itself would.
+// Wraps integers to their type's width and rounds floats, as the type itself would.
 void NormalizeToType(ConstantValue& value);
 
-// Sparse initializers and constants: tensors of zeros, with some elements listed by position. They
-// are planned, and run, as the dense tensors that they stand for.
+// Sparse initializers and constants: tensors of zeros with some elements listed by position. They
+// are planned and run as the equivalent dense tensors.
 
-// Returns the row-major position of each listed element. Nothing if positions are absent (external,
-// left out), are not int64[n] or int64[n,rank], or lie outside the tensor.
+// Returns the row-major position of each listed element; nullopt if positions are missing
+// (external, omitted), are not int64[n] or int64[n,rank], or are out of range.
 std::optional<std::vector<int64_t>> SparsePositions(const onnx::SparseTensorProto& sparse);
 
-// Returns the dense contents; nothing where ReadTensor would return nothing, or SparsePositions
-// does.
+// Returns the dense contents; nullopt if ReadTensor or SparsePositions returns nullopt.
 std::optional<ConstantValue> ReadSparse(const onnx::SparseTensorProto& sparse);
 
 }  // namespace ckplan

@@ -42,7 +42,7 @@ bool IsZero(const BoundInput& input) {
   return shape.dim_size() > 0 && shape.dim(0).has_dim_value() && shape.dim(0).dim_value() == 0;
 }
 
-// Returns a shape with this batch, as it is typed: "x=8,16".
+// Formats a shape with this batch as users type it: "x=8,16".
 std::string ShapeText(const BoundInput& input, int64_t batch) {
   const TensorShapeProto& shape = input.type.tensor_type().shape();
   std::string text = fmt::format("{}={}", ShortName(input.input->name()), batch);
@@ -57,15 +57,15 @@ Error OpenBatch(const BoundInput& input, int64_t wanted, const std::string& file
       ErrorCode::kUsage, fmt::format("{}: the batch of input \"{}\" is {}", file,
                                      ShortName(input.input->name()), IsZero(input) ? "0" : "open"));
   if (dim.empty()) {
-    error.remedy = {"give its shape instead of a batch, with",
+    error.remedy = {"set its shape instead of a batch with",
                     {{"input_shapes", ShapeText(input, wanted)}}};
   } else {
-    error.remedy = {"give its size with", {{"dims", fmt::format("{}={}", ShortName(dim), wanted)}}};
+    error.remedy = {"set its size with", {{"dims", fmt::format("{}={}", ShortName(dim), wanted)}}};
   }
   return error;
 }
 
-// Exporters that mean an open batch write a 0 as well. No operation then depends on the number.
+// Exporters also write 0 for an open batch. Then no operation depends on the number.
 bool HasBatchOfZero(const BoundDims& bound) {
   bool has_zero = false;
   for (const BoundInput& input : bound.inputs) {
@@ -170,8 +170,7 @@ Result<BatchVariants> WithBatch(const BoundDims& bound, int64_t wanted, const st
   for (const BoundInput& input : bound.inputs) {
     if (IsScalar(input) || FirstDim(input) == wanted || FirstDim(input) == *in_file) continue;
     return MakeError(ErrorCode::kUsage,
-                     fmt::format("{}: the shape that input \"{}\" is given has a batch of {}, "
-                                 "not of {}; give it one batch",
+                     "{}: the given shape of input \"{}\" has a batch of {}, not {}; " "use the same batch",
                                  file, ShortName(input.input->name()), FirstDim(input), wanted));
   }
   BatchVariants variants{bound, bound, *in_file};
@@ -183,7 +182,8 @@ Result<BatchVariants> WithBatch(const BoundDims& bound, int64_t wanted, const st
 
 namespace {
 
-// A reading finds all constants that keep its operations from having shapes, so few are needed.
+// One reading finds all constants that prevent its operations from having shapes, so few are
+// needed.
 constexpr int kMaxReadings = 16;
 
 }  // namespace
@@ -215,7 +215,7 @@ Result<Done> ExpandWithBatch(Model::Impl& model, const BoundDims& bound, int64_t
   BatchFollower follower(in_file, {variants.size_in_file, batch});
   for (int readings = 1;; ++readings) {
     Result<Done> done = ExpandGraph(model, variants.wanted, file, &follower);
-    if (done.ok() || !follower.TookConstants() || readings == kMaxReadings) return done;
+    if (done.ok() || !follower.FoundNewConstants() || readings == kMaxReadings) return done;
     ClearGraph(&model);
   }
 }

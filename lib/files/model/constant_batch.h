@@ -1,6 +1,5 @@
-// The batch of a model whose file has one size of it burnt in: the first dimension of its inputs,
-// if that is a number, and the same one for all of them. Inputs without dimensions have none.
-// And the model with another batch.
+// The fixed batch size of a model: the first dimension of its inputs, if it is the same number for
+// all. Inputs without dimensions don't count. Also reads the model with a different batch size.
 #pragma once
 
 #include <cstdint>
@@ -13,41 +12,41 @@
 
 namespace ckplan {
 
-// Returns the batch in the file; nothing if it is open, if inputs differ, or if there is none.
+// Returns the file's batch size; nullopt if it is open, differs between inputs, or does not exist.
 std::optional<int64_t> ConstantBatch(const BoundDims& bound);
 
-// Returns the name of the batch where it is open: the first dimension of all inputs. Returns "" if
-// it has no name, or if inputs differ.
+// Returns the name of an open batch: the first dimension of all inputs. Returns "" if it has no
+// name or differs between inputs.
 std::string OpenBatchDim(const onnx::GraphProto& graph, const InputUses& uses);
 
-// Gives the inputs whose batch is open and has no name the shape with `options->batch`, and takes
-// the batch out of the options. Returns false, and changes nothing, if an input has another batch,
-// or another dimension that has no size.
+// Applies `options->batch` to the shapes of inputs whose batch is open and unnamed, and clears it
+// in the options. Returns false without changes if an input has a different batch or another open
+// dimension.
 bool SetNamelessBatch(const onnx::GraphProto& graph, const InputUses& uses, LoadOptions* options);
 
-// Returns the batch that overridden shapes ask for, if they differ from those of the file in it
-// alone.
+// Returns the batch size of the overridden shapes, if they differ from the file's only in the
+// batch.
 std::optional<int64_t> BatchOfShapes(const BoundDims& bound);
 
 struct BatchVariants {
-  BoundDims in_file;  // With the batch of the file.
+  BoundDims in_file;  // With the file's batch.
   BoundDims wanted;
   int64_t size_in_file = 0;
 };
 
-// Returns the inputs with the batch of the file and with the wanted one, which are the same if the
-// batch in the file is 0: it stands for an open one. kUsage: the batch is open
-// (the remedy would give its size), inputs differ in it, or an overridden shape has another one.
+// Returns the inputs with the file's batch and with the wanted one. Both are the same if the file's
+// batch is 0, which means open. Fails with kUsage if the batch is open (the remedy gives its size),
+// if it differs between inputs, or if an overridden shape has a different one.
 Result<BatchVariants> WithBatch(const BoundDims& bound, int64_t wanted, const std::string& file);
 
-// Reads a model with another batch than the one that is burnt into its file.
+// Reads a model with a batch size other than the file's.
 
-// Does what ExpandGraph does, with inputs that have this batch: see follow_batch.h. It reads the
-// model first as it is. Errors are those of ExpandGraph and of WithBatch.
+// Like ExpandGraph, but with inputs of this batch (follow_batch.h). Reads the unchanged model
+// first. Fails like ExpandGraph and WithBatch.
 Result<Done> ExpandWithBatch(Model::Impl& model, const BoundDims& bound, int64_t batch,
                              const std::string& file);
 
-// Removes what ExpandGraph has made, so that the graph can be read again.
+// Clears the results of ExpandGraph, so that the graph can be read again.
 void ClearGraph(Model::Impl* model);
 
 }  // namespace ckplan

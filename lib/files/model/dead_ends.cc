@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kMaxEnds = 8;
 constexpr int64_t kMaxSwitchElements = 8;
 
-// Calls `visit` with each value that `value` was made from, if any.
+// Calls `visit` with each input of the operation that produces `value`.
 template <typename Visit>
 void ForEachRead(const Model::Impl& model, const DeadEnds& dead_ends, ValueIndex value,
                  const Visit& visit) {
@@ -35,9 +35,9 @@ void ForEachRead(const Model::Impl& model, const DeadEnds& dead_ends, ValueIndex
   }
 }
 
-// Marks all values from which the given ones are made, and these.
-std::vector<bool> Behind(const Model::Impl& model, const DeadEnds& dead_ends,
-                         std::vector<ValueIndex> pending) {
+// Marks the given values and all values that they depend on.
+std::vector<bool> FindDependencies(const Model::Impl& model, const DeadEnds& dead_ends,
+                                   std::vector<ValueIndex> pending) {
   std::vector<bool> is_behind(model.values.size(), false);
   while (!pending.empty()) {
     const ValueIndex value = pending.back();
@@ -95,7 +95,7 @@ class TrainableValues {
   std::vector<bool> has_weight_;
 };
 
-// Returns for each value whether something unknown is behind it.
+// Marks each value that depends on something unknown.
 std::vector<bool> FindDead(const Model::Impl& model, const DeadEnds& dead_ends) {
   std::vector<bool> is_dead(model.values.size(), false);
   for (size_t i = 0; i < model.values.size(); ++i) {
@@ -133,7 +133,7 @@ std::vector<std::string> TrainableEnds(const Model::Impl& model, const DeadEnds&
     }
     ForEachRead(model, dead_ends, value, [&](ValueIndex read) { pending.push_back(read); });
   }
-  // Only values of the main graph can be named.
+  // Users can name only values of the main graph.
   std::set<std::string> names;
   for (const auto& node : model.proto->graph().node()) {
     names.insert(node.output().begin(), node.output().end());
@@ -151,7 +151,7 @@ std::vector<std::string> TrainableEnds(const Model::Impl& model, const DeadEnds&
 }  // namespace
 
 std::vector<bool> FindNeeded(const Model::Impl& model, const DeadEnds& dead_ends) {
-  return Behind(model, dead_ends, model.graph_outputs);
+  return FindDependencies(model, dead_ends, model.graph_outputs);
 }
 
 void MarkDeadOutputs(const DeadEnds& dead_ends, Model::Impl* model) {
@@ -167,18 +167,18 @@ void MarkDeadOutputs(const DeadEnds& dead_ends, Model::Impl* model) {
     model->trainable_ends = TrainableEnds(*model, dead_ends, is_dead);
 }
 
-bool MayBeSwitch(const ModelValue& input) {
+bool IsPossibleSwitch(const ModelValue& input) {
   return input.dims.size() <= 1 && ElementCount(input.dims) <= kMaxSwitchElements;
 }
 
-std::vector<std::string> SwitchesBehind(const Model::Impl& model, const DeadEnds& dead_ends,
-                                        ValueIndex value) {
-  const std::vector<bool> is_behind = Behind(model, dead_ends, {value});
+std::vector<std::string> FindSwitches(const Model::Impl& model, const DeadEnds& dead_ends,
+                                      ValueIndex value) {
+  const std::vector<bool> is_behind = FindDependencies(model, dead_ends, {value});
   std::vector<std::string> switches;
   for (const ValueIndex input : model.graph_inputs) {
     const ModelValue& read = model.value(input);
     if (!is_behind[static_cast<size_t>(input)] || IsFloatType(read.elem_type)) continue;
-    if (MayBeSwitch(read)) switches.push_back(read.name);
+    if (IsPossibleSwitch(read)) switches.push_back(read.name);
   }
   return switches;
 }
@@ -190,7 +190,7 @@ Result<Done> CheckDeadEnds(const Model::Impl& model, const DeadEnds& dead_ends,
   for (const auto& [value, dead] : dead_ends) {
     if (!is_needed[static_cast<size_t>(value)]) continue;
     std::vector<std::string>& list = of_kind[static_cast<size_t>(dead.kind)];
-    // A node with several outputs is one dead end.
+    // A node with several outputs counts as one dead end.
     if (list.empty() || list.back() != dead.what) list.push_back(dead.what);
     undecided.insert(undecided.end(), dead.reads.begin(), dead.reads.end());
   }
@@ -198,25 +198,25 @@ Result<Done> CheckDeadEnds(const Model::Impl& model, const DeadEnds& dead_ends,
   if (inputs.empty() && control_flow.empty() && sequences.empty()) return Done{};
   Error error = MakeError(ErrorCode::kUnsupported, "");
   if (!inputs.empty()) {
-    error.message = fmt::format("{}: {}, which can't be planned", file, ShortList(inputs, 3));
+    error.message = fmt::format("{}: {}, which cannot be planned", file, ShortList(inputs, 3));
   } else if (!control_flow.empty()) {
     error.message =
         fmt::format("{}: control flow cannot be planned: {}", file, ShortList(control_flow, 3));
   } else {
-    error.message = fmt::format("{}: only tensors can be planned, and sequences of known parts: {}",
+    error.message = fmt::format("{}: only tensors and sequences of known parts can be planned: {}",
                                 file, ShortList(sequences, 3));
   }
   std::set<std::string> switches;
   for (const ValueIndex read : undecided) {
     if (read == kNoValue) continue;
-    for (std::string& name : SwitchesBehind(model, dead_ends, read)) switches.insert(name);
+    for (std::string& name : FindSwitches(model, dead_ends, read)) switches.insert(name);
   }
   if (!switches.empty()) {
     SuggestContents(switches, &error);
     return error;
   }
   SuggestEnds(model, &error);
-  // LoadModel may know how to choose other outputs.
+  // LoadModel may be able to choose other outputs.
   const bool may_choose = model.part.is_chosen && !model.live_outputs.empty();
   if (error.remedy.settings.empty() && !may_choose) {
     error.message += "; export the model without it";
@@ -225,7 +225,7 @@ Result<Done> CheckDeadEnds(const Model::Impl& model, const DeadEnds& dead_ends,
 }
 
 void SuggestContents(const std::set<std::string>& inputs, Error* error) {
-  error->remedy.advice = "set what decides it with";
+  error->remedy.advice = "set the values that decide it with";
   for (const std::string& name : inputs) {
     if (error->remedy.settings.size() == kMaxEnds) break;
     error->remedy.settings.push_back({"set_inputs", name + "=..."});

@@ -1,6 +1,6 @@
-// Where the planning of a file ends: control flow that can't be unrolled, sequences of unknown
-// parts, and inputs that are no numbers. A dead end refuses the model only if a planned output
-// depends on it.
+// The parts of a model that can't be planned: control flow that can't be unrolled, sequences of
+// unknown parts, and inputs that are not numbers. The model is refused only if a planned output
+// depends on one.
 #pragma once
 
 #include <map>
@@ -17,36 +17,36 @@ struct DeadEnd {
   enum class Kind { kInput, kControlFlow, kSequence };
   Kind kind = Kind::kControlFlow;
   std::string what;               // "Loop "li": its number of rounds is unknown"
-  std::vector<ValueIndex> reads;  // What the node reads, also in its bodies.
+  std::vector<ValueIndex> reads;  // The node's inputs, including those of its bodies.
 };
 
-// By the values that they make.
+// Indexed by the values that the dead ends produce.
 using DeadEnds = std::map<ValueIndex, DeadEnd>;
 
-// Returns for each value whether an output of the graph depends on it. Operations before
-// `operations` in the list come first, so one walk backwards is enough.
+// Marks the values that an output of the graph depends on. An operation's inputs precede it in
+// `operations`, so one backward walk is enough.
 std::vector<bool> FindNeeded(const Model::Impl& model, const DeadEnds& dead_ends);
 
-// Fills in live_outputs of the model, and trainable_ends if no output can be trained.
+// Sets the model's live_outputs, and its trainable_ends if no output can be trained.
 void MarkDeadOutputs(const DeadEnds& dead_ends, Model::Impl* model);
 
-// kUnsupported: an output depends on a dead end. The remedy names inputs that would decide the
-// matter, or values at which the step could end instead.
+// Fails with kUnsupported if an output depends on a dead end. The remedy names inputs to set, or
+// values at which the step could end.
 Result<Done> CheckDeadEnds(const Model::Impl& model, const DeadEnds& dead_ends,
                            const std::vector<bool>& is_needed, const std::string& file);
 
-// Returns whether the input is short enough to be set on a command line. Longer ones are tokens,
-// labels and the like.
-bool MayBeSwitch(const ModelValue& input);
+// True if the input is short enough to set on a command line. Longer ones are tokens, labels and
+// the like.
+bool IsPossibleSwitch(const ModelValue& input);
 
-// Returns the inputs of whole numbers and switches that the value depends on.
-std::vector<std::string> SwitchesBehind(const Model::Impl& model, const DeadEnds& dead_ends,
-                                        ValueIndex value);
+// Returns the integer and boolean inputs that the value depends on.
+std::vector<std::string> FindSwitches(const Model::Impl& model, const DeadEnds& dead_ends,
+                                      ValueIndex value);
 
-// Sets the remedy that sets these inputs.
+// Makes the remedy set these inputs.
 void SuggestContents(const std::set<std::string>& inputs, Error* error);
 
-// Sets the remedy that ends the step at the model's trainable_ends, if there are any.
+// Makes the remedy end the step at the model's trainable_ends, if any.
 void SuggestEnds(const Model::Impl& model, Error* error);
 
 }  // namespace ckplan

@@ -24,7 +24,7 @@ double Epsilon(const Maker& m, double otherwise) {
 // ---- Activations ----
 
 bool MakeGelu(Maker& m) {
-  if (!m.Has(0)) return false;
+  if (!m.HasInput(0)) return false;
   m.Finish("Gelu", {m.Operand(0)});
   return true;
 }
@@ -34,19 +34,19 @@ std::string WithBias(Maker& m, const std::string& value, size_t bias) {
 }
 
 bool MakeBiasGelu(Maker& m) {
-  if (!m.Has(0)) return false;
+  if (!m.HasInput(0)) return false;
   m.Finish("Gelu", {WithBias(m, m.Operand(0), 1)});
   return true;
 }
 
 bool MakeFastGelu(Maker& m) {
-  if (!m.Has(0)) return false;
+  if (!m.HasInput(0)) return false;
   m.Finish("Gelu", {WithBias(m, m.Operand(0), 1)}, {Maker::Text("approximate", "tanh")});
   return true;
 }
 
 bool MakeQuickGelu(Maker& m) {
-  if (!m.Has(0)) return false;
+  if (!m.HasInput(0)) return false;
   constexpr double kAlpha = 1.702;
   m.Finish("Swish", {m.Operand(0)},
            {Maker::Float("alpha", FloatAttribute(m.node(), "alpha", kAlpha))});
@@ -54,14 +54,14 @@ bool MakeQuickGelu(Maker& m) {
 }
 
 bool MakeBiasSplitGelu(Maker& m) {
-  if (!m.Has(0)) return false;
+  if (!m.HasInput(0)) return false;
   const auto halves = m.DoSeveral("Split", {WithBias(m, m.Operand(0), 1)}, {"left", "right"},
                                   {Maker::Int("axis", -1), Maker::Int("num_outputs", 2)});
   m.Finish("Mul", {halves[0], m.Do("Gelu", {halves[1]}, "gelu")});
   return true;
 }
 
-// The activation that an optimizer has fused into a product: the name and its numbers.
+// An activation fused into a product, with its parameters.
 struct Fused {
   std::string type;
   double alpha = 0;
@@ -78,7 +78,7 @@ Fused FusedActivation(const Maker& m) {
   return fused;
 }
 
-// Ends with the product itself, or with the fused activation of it.
+// Finishes with the product, or with its fused activation.
 bool FinishProduct(Maker& m, const char* op, std::vector<std::string> inputs,
                    Maker::Attributes attributes, const std::string& added = "") {
   const Fused fused = FusedActivation(m);
@@ -109,8 +109,8 @@ bool FinishProduct(Maker& m, const char* op, std::vector<std::string> inputs,
 
 // ---- Products ----
 
-// Returns the operand as the product reads it. With transBatch, its first axis is the one before
-// the last.
+// Returns the operand as the product reads it. With transBatch, the first axis moves to the
+// second-to-last place.
 std::string Transposed(Maker& m, size_t input, const char* swaps, const char* moves_batch,
                        const std::string& what) {
   const size_t rank = m.DimsOf(input).size();
@@ -127,7 +127,7 @@ std::string Transposed(Maker& m, size_t input, const char* swaps, const char* mo
 }
 
 bool MakeFusedMatMul(Maker& m) {
-  if (!m.Has(0) || !m.Has(1)) return false;
+  if (!m.HasInput(0) || !m.HasInput(1)) return false;
   if (FindAttribute(m.node(), "activation_axis") != nullptr) return false;
   const double alpha = FloatAttribute(m.node(), "alpha", 1);
   const std::string left = Transposed(m, 0, "transA", "transBatchA", "left");
@@ -138,14 +138,14 @@ bool MakeFusedMatMul(Maker& m) {
 }
 
 bool MakeFusedGemm(Maker& m) {
-  if (!m.Has(0) || !m.Has(1)) return false;
+  if (!m.HasInput(0) || !m.HasInput(1)) return false;
   Maker::Attributes attributes;
   for (const char* name : {"alpha", "beta", "transA", "transB"}) m.Copy(name, &attributes);
   return FinishProduct(m, "Gemm", {m.Operand(0), m.Operand(1), m.Operand(2)}, attributes);
 }
 
 bool MakeFusedConv(Maker& m) {
-  if (!m.Has(0) || !m.Has(1)) return false;
+  if (!m.HasInput(0) || !m.HasInput(1)) return false;
   Maker::Attributes attributes;
   for (const char* name : {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"}) {
     m.Copy(name, &attributes);
@@ -163,7 +163,7 @@ void FinishLayerNorm(Maker& m, const std::string& value, const std::string& scal
 }
 
 bool MakeSkipLayerNorm(Maker& m) {
-  if (!m.Has(0) || !m.Has(1) || !m.Has(2)) return false;
+  if (!m.HasInput(0) || !m.HasInput(1) || !m.HasInput(2)) return false;
   std::string sum = m.Do("Add", {m.Operand(0), m.Operand(1)}, "sum");
   sum = WithBias(m, sum, 4);
   FinishLayerNorm(m, sum, m.Operand(2), m.Operand(3), Epsilon(m, kSkipNormEpsilon));
@@ -171,27 +171,27 @@ bool MakeSkipLayerNorm(Maker& m) {
   return true;
 }
 
-// Outputs after the first: the inverse of the root of the mean square.
+// Further outputs: the inverse root of the mean square.
 void AddInverseRoot(Maker& m, size_t output, const std::string& value, int64_t axis) {
-  if (!m.Wants(output)) return;
+  if (!m.HasOutput(output)) return;
   const std::string squares = m.Do("Mul", {value, value}, "squares");
   const std::string mean = m.Do("ReduceMean", {squares, m.Ints({axis}, "axes")}, "mean_square");
   m.Output(output, m.Do("Reciprocal", {m.Do("Sqrt", {mean}, "root")}, "inverse"));
 }
 
 bool MakeSkipRmsNorm(Maker& m) {
-  if (!m.Has(0) || !m.Has(1) || !m.Has(2)) return false;
+  if (!m.HasInput(0) || !m.HasInput(1) || !m.HasInput(2)) return false;
   std::string sum = m.Do("Add", {m.Operand(0), m.Operand(1)}, "sum");
   sum = WithBias(m, sum, 3);
   m.Finish("RMSNormalization", {sum, m.Operand(2)},
            {Maker::Int("axis", -1), Maker::Float("epsilon", Epsilon(m, kSkipNormEpsilon))});
   AddInverseRoot(m, 2, sum, -1);
   m.Output(3, sum);
-  return !m.Wants(1);
+  return !m.HasOutput(1);
 }
 
 bool MakeRmsNorm(Maker& m) {
-  if (!m.Has(0) || !m.Has(1)) return false;
+  if (!m.HasInput(0) || !m.HasInput(1)) return false;
   const int64_t axis = IntAttribute(m.node(), "axis", -1);
   m.Finish("RMSNormalization", {m.Operand(0), m.Operand(1)},
            {Maker::Int("axis", axis), Maker::Float("epsilon", Epsilon(m, kNormEpsilon))});
@@ -202,12 +202,13 @@ bool MakeRmsNorm(Maker& m) {
 bool MakeEmbedLayerNorm(Maker& m) {
   constexpr size_t kIds = 0, kSegments = 1, kWords = 2, kPositions = 3, kSegmentTable = 4;
   constexpr size_t kGamma = 5, kBeta = 6, kMask = 7, kPositionIds = 8;
-  if (!m.Has(kIds) || !m.Has(kWords) || !m.Has(kPositions) || m.DimsOf(kIds).size() != 2) {
+  if (!m.HasInput(kIds) || !m.HasInput(kWords) || !m.HasInput(kPositions) ||
+      m.DimsOf(kIds).size() != 2) {
     return false;
   }
   std::string sum = m.Do("Gather", {m.Operand(kWords), m.Operand(kIds)}, "words");
   std::string places;
-  if (m.Has(kPositionIds)) {
+  if (m.HasInput(kPositionIds)) {
     places = m.Do("Gather", {m.Operand(kPositions), m.Operand(kPositionIds)}, "positions");
   } else {
     places = m.Do("Slice",
@@ -216,17 +217,17 @@ bool MakeEmbedLayerNorm(Maker& m) {
                   "positions");
   }
   sum = m.Do("Add", {sum, places}, "placed");
-  if (m.Has(kSegments) && m.Has(kSegmentTable)) {
+  if (m.HasInput(kSegments) && m.HasInput(kSegmentTable)) {
     const std::string segments =
         m.Do("Gather", {m.Operand(kSegmentTable), m.Operand(kSegments)}, "segments");
     sum = m.Do("Add", {sum, segments}, "embedded");
   }
   m.Finish("LayerNormalization", {sum, m.Operand(kGamma), m.Operand(kBeta)},
            {Maker::Int("axis", -1), Maker::Float("epsilon", Epsilon(m, kSkipNormEpsilon))});
-  if (m.Wants(1) && m.Has(kMask)) {
+  if (m.HasOutput(1) && m.HasInput(kMask)) {
     m.Output(1, m.Do("ReduceSum", {m.Operand(kMask), m.Ints({1}, "mask_axis")}, "mask_index",
                      {Maker::Int("keepdims", 0)}));
-  } else if (m.Wants(1)) {
+  } else if (m.HasOutput(1)) {
     const int64_t batch = m.DimsOf(kIds)[0];
     if (batch > kMaxFoldedElements) return false;
     m.Output(1, m.Constant({onnx::TensorProto::INT32,
@@ -242,7 +243,7 @@ bool MakeEmbedLayerNorm(Maker& m) {
 // ---- Others ----
 
 bool MakeBiasSoftmax(Maker& m) {
-  if (!m.Has(0)) return false;
+  if (!m.HasInput(0)) return false;
   Maker::Attributes attributes;
   m.Copy("axis", &attributes);
   m.Finish("Softmax", {WithBias(m, m.Operand(0), 1)}, attributes);
@@ -250,13 +251,13 @@ bool MakeBiasSoftmax(Maker& m) {
 }
 
 bool MakeBiasAdd(Maker& m) {
-  if (!m.Has(0)) return false;
+  if (!m.HasInput(0)) return false;
   m.Finish("Add", {WithBias(m, m.Operand(0), 1), m.Operand(2)});
-  return m.Has(2);
+  return m.HasInput(2);
 }
 
 bool MakeBiasDropout(Maker& m) {
-  if (!m.Has(0)) return false;
+  if (!m.HasInput(0)) return false;
   constexpr size_t kResidual = 2, kRatio = 3, kMode = 4;
   const std::string biased = WithBias(m, m.Operand(0), 1);
   const std::vector<std::string> inputs = {biased, m.Operand(kRatio), m.Operand(kMode)};
@@ -271,17 +272,18 @@ bool MakeBiasDropout(Maker& m) {
 }
 
 bool MakeTorchEmbedding(Maker& m) {
-  if (!m.Has(0) || !m.Has(1)) return false;
+  if (!m.HasInput(0) || !m.HasInput(1)) return false;
   m.Finish("Gather", {m.Operand(0), m.Operand(1)});
   return true;
 }
 
 // ---- Blocked layouts ----
 
-// Operators of com.microsoft.nchwc hold channels in blocks: the same elements in another order.
+// Operators of com.microsoft.nchwc store channels in blocks: the same elements in a different
+// order.
 
 bool MakeUnblockedPool(Maker& m) {
-  if (!m.Has(0)) return false;
+  if (!m.HasInput(0)) return false;
   Maker::Attributes attributes;
   for (const char* name : {"auto_pad", "ceil_mode", "count_include_pad", "dilations",
                            "kernel_shape", "pads", "strides"}) {
@@ -292,14 +294,14 @@ bool MakeUnblockedPool(Maker& m) {
 }
 
 bool MakeReorderInput(Maker& m) {
-  if (!m.Has(0) || IntAttribute(m.node(), "channels_last", 0) != 0) return false;
+  if (!m.HasInput(0) || IntAttribute(m.node(), "channels_last", 0) != 0) return false;
   m.Finish("Identity", {m.Operand(0)});
   return true;
 }
 
-// The channels that fill up the last block are dropped.
+// Channels that only pad the last block are dropped.
 bool MakeReorderOutput(Maker& m) {
-  if (!m.Has(0) || m.DimsOf(0).size() < 2) return false;
+  if (!m.HasInput(0) || m.DimsOf(0).size() < 2) return false;
   const int64_t channels = IntAttribute(m.node(), "channels", m.DimsOf(0)[1]);
   if (IntAttribute(m.node(), "channels_last", 0) != 0) return false;
   m.Finish("Slice",
@@ -311,7 +313,7 @@ bool MakeReorderOutput(Maker& m) {
 
 struct DecompositionRow {
   std::string_view type;
-  bool (*make)(Maker&);  // Returns false for a use that has no such form.
+  bool (*make)(Maker&);  // Returns false if this use is unsupported.
 };
 
 constexpr DecompositionRow kRows[] = {{"Attention", MakeAttention},
@@ -350,12 +352,12 @@ const DecompositionRow* RowOf(std::span<const DecompositionRow> rows, const std:
 
 const DecompositionRow* RowOf(const onnx::NodeProto& node) {
   if (node.domain() == "com.microsoft.nchwc") return RowOf(kBlockedRows, node.op_type());
-  // ONNX Runtime wrote this one into ONNX's own domain as well.
+  // ONNX Runtime also wrote this operator into ONNX's own domain.
   const bool is_listed = !IsStandard(node) || node.op_type() == "SimplifiedLayerNormalization";
   return is_listed ? RowOf(kRows, node.op_type()) : nullptr;
 }
 
-// Returns the node as it is, for an operator of ONNX's newest set.
+// Returns the node unchanged, as an operator of ONNX's newest set.
 std::optional<Decomposition> FromNewestSet(const onnx::NodeProto& node,
                                            const std::vector<ValueIndex>& inputs) {
   const int newest = DecompositionOpsets().at("");

@@ -1,11 +1,11 @@
-// Operators that ONNX Runtime's optimizers write (com.microsoft), as the operators of ONNX that
-// they stand for:
+// Replaces operators that ONNX Runtime's optimizers write (com.microsoft) by equivalent ONNX
+// operators:
 //
-//   y = SkipLayerNormalization(x, skip, g, b)    is    s = Add(x, skip)   y = LayerNormalization(s,
-//   g, b)
+//   y = SkipLayerNormalization(x, skip, g, b)
+//   becomes   s = Add(x, skip)   y = LayerNormalization(s, g, b)
 //
-// So shapes, costs, what backward reads, and what ckexec runs follow from ONNX's own operators. An
-// operator of ONNX that is newer than the file's operator set, as LayerNormalization is in the
+// Shapes, costs, backward reads and the code that ckexec runs then follow from ONNX's own
+// operators. An ONNX operator newer than the file's operator set, such as LayerNormalization in
 // files of that optimizer, is taken from the newest set.
 #pragma once
 
@@ -21,16 +21,16 @@
 namespace ckplan {
 
 struct Decomposition {
-  // They read the operands of the node by OperandName, and each other's results.
+  // They read the node's operands by OperandName, and each other's results.
   std::vector<onnx::NodeProto> nodes;
-  std::vector<std::string> outputs;  // The names of the node's outputs among theirs.
+  std::vector<std::string> outputs;  // Which of their results are the node's outputs.
 };
 
-// Returns nothing for an operator that is not known, or is used in a way that has no such form.
+// Returns nullopt for an unknown operator or an unsupported use.
 std::optional<Decomposition> Decompose(const Model::Impl& model, const onnx::NodeProto& node,
                                        const std::vector<ValueIndex>& inputs);
 
-// Returns whether the operator is one that may be replaced, in a use of it that has such a form.
+// True if Decompose supports the operator, in at least some uses.
 bool IsDecomposed(const onnx::NodeProto& node);
 
 std::string OperandName(size_t position);
@@ -38,7 +38,7 @@ std::string OperandName(size_t position);
 // The operator sets of the nodes.
 const OpsetVersions& DecompositionOpsets();
 
-// Makes the nodes of a decomposition (decompose.h).
+// Builds the nodes of a decomposition.
 class DecompositionBuilder {
  public:
   using Attributes = std::vector<onnx::AttributeProto>;
@@ -50,12 +50,12 @@ class DecompositionBuilder {
   }
 
   const onnx::NodeProto& node() const { return node_; }
-  // Returns whether the operand is there, and its shape is known.
-  bool Has(size_t input) const {
+  // True if the operand exists and its shape is known.
+  bool HasInput(size_t input) const {
     return input < inputs_.size() && inputs_[input] != kNoValue &&
            model_.value(inputs_[input]).has_shape;
   }
-  bool Wants(size_t output) const {
+  bool HasOutput(size_t output) const {
     return output < made_.outputs.size() && !node_.output(static_cast<int>(output)).empty();
   }
   const Dims& DimsOf(size_t input) const { return model_.value(inputs_[input]).dims; }
@@ -67,24 +67,24 @@ class DecompositionBuilder {
   // Adds a node, and returns the name of its first output, which ends with `what`.
   std::string Do(const char* op, std::vector<std::string> inputs, const std::string& what,
                  Attributes attributes = {});
-  // Returns the names of all outputs.
+  // The same for several outputs. Returns their names.
   std::vector<std::string> DoSeveral(const char* op, std::vector<std::string> inputs,
                                      const std::vector<std::string>& what,
                                      Attributes attributes = {});
-  // Adds a node that makes outputs of the decomposed one, from output 0 on; "" leaves one out.
+  // Adds a node that produces the decomposed node's outputs from 0 on; "" omits an input.
   void Finish(const char* op, std::vector<std::string> inputs, Attributes attributes = {},
               size_t outputs = 1);
   // Makes `name` an output of the decomposed node.
   void Output(size_t position, const std::string& name) {
-    if (Wants(position)) made_.outputs[position] = name;
+    if (HasOutput(position)) made_.outputs[position] = name;
   }
 
   std::string Ints(const std::vector<int64_t>& list, const std::string& what);
-  // A number of the type of an operand.
+  // A number of the same type as an operand.
   std::string Number(double number, size_t like, const std::string& what);
   std::string Constant(const ConstantValue& value, const std::string& what);
 
-  // Copies an attribute of the decomposed node, if it has it.
+  // Copies an attribute of the decomposed node, if present.
   void Copy(const char* name, Attributes* attributes, const char* as = nullptr) const;
 
   static onnx::AttributeProto Int(const char* name, int64_t value);
@@ -92,7 +92,7 @@ class DecompositionBuilder {
   static onnx::AttributeProto Float(const char* name, double value);
   static onnx::AttributeProto Text(const char* name, const std::string& value);
 
-  // Returns nothing if an output that the node has was not made.
+  // Returns nullopt if one of the node's outputs is missing.
   std::optional<Decomposition> Take() &&;
 
  private:
@@ -106,9 +106,9 @@ class DecompositionBuilder {
   Decomposition made_;
 };
 
-// The attentions of ONNX Runtime's optimizer, as ONNX's own Attention: see decompose.h.
+// Attention operators of ONNX Runtime's optimizers, as ONNX's own Attention.
 
-// Each returns false for a use that has no such form.
+// Each returns false if this use is unsupported.
 bool MakeAttention(DecompositionBuilder& m);
 bool MakeMultiHeadAttention(DecompositionBuilder& m);
 bool MakeGroupQueryAttention(DecompositionBuilder& m);

@@ -14,7 +14,7 @@ namespace {
 using Maker = DecompositionBuilder;
 using onnx::TensorProto;
 
-// Queries, keys and values, as [batch, length, width], or keys and values as [batch, heads, length,
+// Queries, keys and values as [batch, length, width], or keys and values as [batch, heads, length,
 // size].
 struct Operands {
   std::string queries, keys, values;
@@ -26,15 +26,15 @@ struct Operands {
   bool is_in_heads = false;  // Queries, keys and values are.
 };
 
-// [batch, heads, length, size] of [batch, length, heads * size].
+// Converts [batch, length, heads * size] to [batch, heads, length, size].
 std::string InHeads(Maker& m, const std::string& value, int64_t heads, const std::string& what) {
   const std::string parted =
       m.Do("Reshape", {value, m.Ints({0, 0, heads, -1}, what + "_shape")}, what + "_parted");
   return m.Do("Transpose", {parted}, what, {Maker::IntList("perm", {0, 2, 1, 3})});
 }
 
-// Makes ONNX's Attention. Returns its result, then the keys and values in heads, with those of the
-// past, if an output asks for them.
+// Adds ONNX's Attention. Returns its result and, if an output needs them, the keys and values by
+// head, including past ones.
 std::vector<std::string> DoAttention(Maker& m, const Operands& operands) {
   Maker::Attributes attributes = {Maker::Int("q_num_heads", operands.heads),
                                   Maker::Int("kv_num_heads", operands.kv_heads)};
@@ -49,7 +49,7 @@ std::vector<std::string> DoAttention(Maker& m, const Operands& operands) {
                   {operands.queries, operands.keys, operands.values, operands.mask,
                    operands.past_keys, operands.past_values},
                   what, attributes);
-  if (has_past || (!m.Wants(1) && !m.Wants(2))) return made;
+  if (has_past || (!m.HasOutput(1) && !m.HasOutput(2))) return made;
   for (const auto& [value, name] :
        {std::pair(operands.keys, "present_keys"), std::pair(operands.values, "present_values")}) {
     made.push_back(operands.is_in_heads ? m.Do("Identity", {value}, name)
@@ -64,11 +64,11 @@ std::vector<std::string> SplitLast(Maker& m, const std::string& value,
                      {what + "_q", what + "_k", what + "_v"}, {Maker::Int("axis", -1)});
 }
 
-// Makes booleans that broadcast to [batch, heads, queries, keys] of a mask of numbers: the lengths
-// of samples, or a 1 for each key, or for each query and key. Returns false for other forms.
+// Converts a numeric mask (the lengths of samples, or a 1 for each key or each query and key) to
+// booleans that broadcast to [batch, heads, queries, keys]. Returns false for other forms.
 bool ReadMask(Maker& m, size_t input, int64_t batch, int64_t keys, std::string* mask) {
   if (m.Operand(input).empty()) return true;
-  if (!m.Has(input)) return false;
+  if (!m.HasInput(input)) return false;
   const Dims& dims = m.DimsOf(input);
   std::string value = m.Operand(input);
   if (dims == Dims{batch}) {
@@ -88,7 +88,7 @@ bool ReadMask(Maker& m, size_t input, int64_t batch, int64_t keys, std::string* 
   return true;
 }
 
-// Adds the bias of a mask, if there is no other mask.
+// Uses the bias as mask, if there is no other mask.
 bool ReadBias(Maker& m, size_t input, std::string* mask) {
   if (m.Operand(input).empty()) return true;
   if (!mask->empty()) return false;
@@ -96,7 +96,7 @@ bool ReadBias(Maker& m, size_t input, std::string* mask) {
   return true;
 }
 
-// The tables of a rotation for [batch, length] positions from `begin` on, if no ids are given.
+// Returns the rows of a rotation table for [batch, length] positions from `begin` on.
 std::string RowsOf(Maker& m, size_t table, int64_t begin, int64_t batch, int64_t length,
                    const std::string& what) {
   const int64_t width = m.DimsOf(table).back();
@@ -108,13 +108,15 @@ std::string RowsOf(Maker& m, size_t table, int64_t begin, int64_t batch, int64_t
   return m.Do("Expand", {rows, m.Ints({batch, length, width}, what + "_shape")}, what);
 }
 
-bool IsMatrix(const Maker& m, size_t input) { return m.Has(input) && m.DimsOf(input).size() == 2; }
+bool IsMatrix(const Maker& m, size_t input) {
+  return m.HasInput(input) && m.DimsOf(input).size() == 2;
+}
 
 }  // namespace
 
 bool MakeAttention(Maker& m) {
   constexpr size_t kInput = 0, kWeights = 1, kBias = 2, kMask = 3, kPast = 4, kMaskBias = 5;
-  if (!m.Has(kInput) || !IsMatrix(m, kWeights) || m.DimsOf(kInput).size() != 3) return false;
+  if (!m.HasInput(kInput) || !IsMatrix(m, kWeights) || m.DimsOf(kInput).size() != 3) return false;
   Operands operands;
   operands.heads = operands.kv_heads = IntAttribute(m.node(), "num_heads", 0);
   operands.is_causal = IntAttribute(m.node(), "unidirectional", 0) != 0;
@@ -124,13 +126,13 @@ bool MakeAttention(Maker& m) {
   const bool is_whole = sizes.size() == 3 && sizes[0] + sizes[1] + sizes[2] == all;
   if (!is_whole || operands.heads <= 0 || IntAttribute(m.node(), "do_rotary", 0) != 0) return false;
   std::string joint = m.Do("MatMul", {m.Operand(kInput), m.Operand(kWeights)}, "product");
-  if (m.Has(kBias)) joint = m.Do("Add", {joint, m.Operand(kBias)}, "biased");
+  if (m.HasInput(kBias)) joint = m.Do("Add", {joint, m.Operand(kBias)}, "biased");
   const auto parts = SplitLast(m, joint, sizes, "part");
   operands.queries = parts[0];
   operands.keys = parts[1];
   operands.values = parts[2];
   int64_t keys = m.DimsOf(kInput)[1];
-  if (m.Has(kPast)) {
+  if (m.HasInput(kPast)) {
     if (m.DimsOf(kPast).size() != 5) return false;
     keys += m.DimsOf(kPast)[3];
     const auto past = m.DoSeveral("Split", {m.Operand(kPast)}, {"past_k", "past_v"},
@@ -142,7 +144,7 @@ bool MakeAttention(Maker& m) {
   if (!ReadBias(m, kMaskBias, &operands.mask)) return false;
   const auto made = DoAttention(m, operands);
   m.Output(0, made[0]);
-  if (m.Wants(1)) {
+  if (m.HasOutput(1)) {
     const std::string k = m.Do("Unsqueeze", {made[1], m.Ints({0}, "k_axis")}, "present_k");
     const std::string v = m.Do("Unsqueeze", {made[2], m.Ints({0}, "v_axis")}, "present_v");
     m.Output(1, m.Do("Concat", {k, v}, "present", {Maker::Int("axis", 0)}));
@@ -154,12 +156,12 @@ bool MakeMultiHeadAttention(Maker& m) {
   constexpr size_t kQueries = 0, kKeys = 1, kValues = 2, kBias = 3, kPadding = 4, kMaskBias = 5;
   constexpr size_t kPastKeys = 6, kPastValues = 7;
   const int64_t heads = IntAttribute(m.node(), "num_heads", 0);
-  if (!m.Has(kQueries) || heads <= 0) return false;
+  if (!m.HasInput(kQueries) || heads <= 0) return false;
   Operands operands;
   operands.heads = operands.kv_heads = heads;
   operands.is_causal = IntAttribute(m.node(), "unidirectional", 0) != 0;
   const Dims& q = m.DimsOf(kQueries);
-  const bool is_in_heads = m.Has(kKeys) && m.DimsOf(kKeys).size() == 4;
+  const bool is_in_heads = m.HasInput(kKeys) && m.DimsOf(kKeys).size() == 4;
   if (q.size() == 5 && m.Operand(kKeys).empty()) {
     // [batch, length, heads, 3, size]
     const auto parts = m.DoSeveral("Split", {m.Operand(kQueries)}, {"q", "k", "v"},
@@ -168,7 +170,7 @@ bool MakeMultiHeadAttention(Maker& m) {
     operands.queries = m.Do("Reshape", {parts[0], shape}, "queries");
     operands.keys = m.Do("Reshape", {parts[1], shape}, "keys");
     operands.values = m.Do("Reshape", {parts[2], shape}, "values");
-  } else if (q.size() == 3 && m.Has(kKeys) && m.Has(kValues) &&
+  } else if (q.size() == 3 && m.HasInput(kKeys) && m.HasInput(kValues) &&
              (is_in_heads || m.DimsOf(kKeys).size() == 3)) {
     operands.queries = m.Operand(kQueries);
     operands.keys = m.Operand(kKeys);
@@ -177,9 +179,9 @@ bool MakeMultiHeadAttention(Maker& m) {
     return false;
   }
   const int64_t width = q.size() == 5 ? heads * q[4] : q[2];
-  if (m.Has(kBias)) {
+  if (m.HasInput(kBias)) {
     if (m.DimsOf(kBias).size() != 1) return false;
-    // Keys that are given in heads have no bias left.
+    // Keys given by head already include their bias.
     const int64_t rest = m.DimsOf(kBias)[0] - 2 * width;
     const auto parts = SplitLast(m, m.Operand(kBias), {width, width, rest}, "bias");
     operands.queries = m.Do("Add", {operands.queries, parts[0]}, "biased_q");
@@ -189,8 +191,8 @@ bool MakeMultiHeadAttention(Maker& m) {
     }
   }
   int64_t keys = q[1];
-  if (m.Has(kKeys)) keys = m.DimsOf(kKeys)[is_in_heads ? 2 : 1];
-  if (m.Has(kPastKeys) && m.Has(kPastValues)) {
+  if (m.HasInput(kKeys)) keys = m.DimsOf(kKeys)[is_in_heads ? 2 : 1];
+  if (m.HasInput(kPastKeys) && m.HasInput(kPastValues)) {
     if (m.DimsOf(kPastKeys).size() != 4) return false;
     operands.past_keys = m.Operand(kPastKeys);
     operands.past_values = m.Operand(kPastValues);
@@ -219,7 +221,7 @@ bool MakeGroupQueryAttention(Maker& m) {
   operands.heads = IntAttribute(m.node(), "num_heads", 0);
   operands.kv_heads = IntAttribute(m.node(), "kv_num_heads", 0);
   operands.is_causal = true;
-  if (!m.Has(kQueries) || m.DimsOf(kQueries).size() != 3) return false;
+  if (!m.HasInput(kQueries) || m.DimsOf(kQueries).size() != 3) return false;
   if (operands.heads <= 0 || operands.kv_heads <= 0) return false;
   const Dims& q = m.DimsOf(kQueries);
   if (m.Operand(kKeys).empty()) {
@@ -237,7 +239,7 @@ bool MakeGroupQueryAttention(Maker& m) {
     operands.values = m.Operand(kValues);
   }
   int64_t past = 0;
-  if (m.Has(kPastKeys) && m.Has(kPastValues)) {
+  if (m.HasInput(kPastKeys) && m.HasInput(kPastValues)) {
     if (m.DimsOf(kPastKeys).size() != 4) return false;
     past = m.DimsOf(kPastKeys)[2];
   }
@@ -247,13 +249,13 @@ bool MakeGroupQueryAttention(Maker& m) {
   }
   if (IntAttribute(m.node(), "do_rotary", 0) != 0) {
     if (!IsMatrix(m, kCos) || !IsMatrix(m, kSin)) return false;
-    if (past + q[1] > m.DimsOf(kCos)[0]) past = 0;  // The cache may be a buffer of full length.
+    if (past + q[1] > m.DimsOf(kCos)[0]) past = 0;  // The cache may have full length.
     const std::string cos = RowsOf(m, kCos, past, q[0], q[1], "cos");
     const std::string sin = RowsOf(m, kSin, past, q[0], q[1], "sin");
     const auto rotate = [&](const std::string& value, int64_t heads, const char* what) {
       Maker::Attributes attributes = {Maker::Int("num_heads", heads)};
       m.Copy("rotary_interleaved", &attributes, "interleaved");
-      // A part of each head may be rotated.
+      // Only a part of each head may be rotated.
       attributes.push_back(Maker::Int("rotary_embedding_dim", 2 * m.DimsOf(kCos)[1]));
       return m.Do("RotaryEmbedding", {value, cos, sin}, what, attributes);
     };
@@ -267,7 +269,7 @@ bool MakeGroupQueryAttention(Maker& m) {
 
 bool MakeRotaryEmbedding(Maker& m) {
   constexpr size_t kInput = 0, kPositions = 1, kCos = 2, kSin = 3;
-  if (!m.Has(kInput) || !m.Has(kPositions) || !IsMatrix(m, kCos) || !IsMatrix(m, kSin)) {
+  if (!m.HasInput(kInput) || !m.HasInput(kPositions) || !IsMatrix(m, kCos) || !IsMatrix(m, kSin)) {
     return false;
   }
   const Dims& x = m.DimsOf(kInput);

@@ -116,7 +116,7 @@ AttributeProto DecompositionBuilder::Text(const char* name, const std::string& v
 std::optional<Decomposition> DecompositionBuilder::Take() && {
   std::map<std::string, std::string> names;  // Results that are outputs have the outputs' names.
   for (size_t i = 0; i < made_.outputs.size(); ++i) {
-    if (!Wants(i)) continue;
+    if (!HasOutput(i)) continue;
     if (made_.outputs[i].empty()) return std::nullopt;
     names.emplace(made_.outputs[i], node_.output(static_cast<int>(i)));
   }

@@ -21,7 +21,7 @@ class DetachedFinder {
   std::vector<bool> Find() && {
     CountReaders();
     for (size_t i = 0; i < model_.operations.size(); ++i) {
-      if (IsEstimate(i)) Detach(static_cast<int32_t>(i));
+      if (IsStraightThrough(i)) Detach(static_cast<int32_t>(i));
     }
     return std::move(is_detached_);
   }
@@ -40,8 +40,8 @@ class DetachedFinder {
     for (const ValueIndex output : model_.graph_outputs) ++readers_[At(output)];
   }
 
-  // Returns whether the operation is the difference of x + (q - x) or x - (x - q).
-  bool IsEstimate(size_t index) const {
+  // True if the operation is the difference in x + (q - x) or x - (x - q).
+  bool IsStraightThrough(size_t index) const {
     const ModelOperation& inner = model_.operations[index];
     const ValueIndex difference = inner.output(0);
     if (inner.type() != "Sub" || !inner.is_standard() || difference == kNoValue) return false;
@@ -56,7 +56,7 @@ class DetachedFinder {
     return outer.type() == "Add" && x == inner.input(1);
   }
 
-  // Works without recursion, since branches may be long.
+  // Works without recursion, because branches may be long.
   void Detach(int32_t difference) {
     std::vector<int32_t> branch = {difference};
     std::vector<ValueIndex> counted;
@@ -92,7 +92,7 @@ class DetachedFinder {
   }
 
   const Model::Impl& model_;
-  std::vector<int32_t> readers_;      // By value; a graph's output has one more.
+  std::vector<int32_t> readers_;      // By value; graph outputs count as a reader.
   std::vector<int32_t> last_reader_;  // By value: an operation, or -1.
   std::vector<int32_t> left_;         // By value: readers outside the branch, or -1 if unknown.
   std::vector<bool> is_detached_;

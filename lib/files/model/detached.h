@@ -1,4 +1,4 @@
-// Finds the branches that training detaches: networks that round write x + (q(x) - x).detach(), so
+// Finds the branches that training detaches: quantized networks compute x + (q(x) - x).detach(), so
 // that the gradient of q is that of the identity, and exporters drop the detach.
 //
 //   x ──┬──▶ Div ──▶ Round ──▶ Mul ──▶ Sub ──▶ Add
@@ -12,9 +12,9 @@
 
 namespace ckplan {
 
-// Returns for each operation whether it is in such a branch: a difference with x that is read only
-// by a sum with the same x, and what only that difference reads, if something there rounds. O(n)
-// for n operations, since branches do not overlap.
+// Marks the operations in such branches: a difference with x that is read only by a sum with the
+// same x, and everything that only this difference reads, if something in it rounds. O(n) for n
+// operations, because branches do not overlap.
 std::vector<bool> FindDetached(const Model::Impl& model);
 
 }  // namespace ckplan

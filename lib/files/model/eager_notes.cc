@@ -29,7 +29,7 @@ std::string_view NoteOf(const Message& message, std::string_view key) {
   return {};
 }
 
-// Reads "0,2". What is no number is left out.
+// Reads "0,2". Skips what is not a number.
 std::vector<size_t> Positions(std::string_view text) {
   std::vector<size_t> positions;
   while (!text.empty()) {
@@ -95,7 +95,7 @@ class NoteReader {
       for (const size_t position : Positions(NoteOfOperation(i, kCopies))) {
         const ValueIndex input = model_.operations[i].input(position);
         if (input == kNoValue || !facts.operations[i].is_live) continue;
-        // The last reader takes the tensor that there is.
+        // The last reader uses the existing tensor.
         int& left = readers[static_cast<size_t>(facts.value(input).root)];
         if (left < 2 || !IsMoved(facts, input)) continue;
         --left;
@@ -105,7 +105,7 @@ class NoteReader {
     made_.Insert();
   }
 
-  // Returns whether the value was only moved to other places in memory, by one operation.
+  // True if one operation only moved the value to other places in memory.
   bool IsMoved(const ModelFacts& facts, ValueIndex value) const {
     const ValueFacts& own = facts.value(value);
     if (!own.is_batch) return false;
@@ -116,7 +116,7 @@ class NoteReader {
            model_.operations[producer].outputs.size() == 1;
   }
 
-  // Repeats the movement that made the value, and the views between them, before the reader.
+  // Repeats the movement that produced the value, and the views in between, before the reader.
   ValueIndex CopyFor(const ModelFacts& facts, size_t reader, ValueIndex value) {
     const auto producer = static_cast<size_t>(model_.value(value).producer);
     const ModelOperation& operation = model_.operations[producer];

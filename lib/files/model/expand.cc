@@ -25,7 +25,7 @@ namespace {
 
 using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 
-// Calls `use` with each name that a node reads, also within its branches.
+// Calls `use` with each name that a node reads, including in its branches.
 void ForEachRead(const onnx::NodeProto& node, const std::function<void(std::string_view)>& use) {
   for (const std::string& name : node.input()) use(name);
   for (const onnx::AttributeProto& attribute : node.attribute()) {
@@ -35,7 +35,7 @@ void ForEachRead(const onnx::NodeProto& node, const std::function<void(std::stri
   }
 }
 
-// The nodes that wait for another node, and how many others each node waits for.
+// The nodes that wait for each node, and how many nodes each one waits for.
 struct Waiting {
   std::vector<std::vector<int>> readers;
   std::vector<int> missing;
@@ -102,12 +102,12 @@ namespace {
 using onnx::GraphProto;
 using onnx::NodeProto;
 
-constexpr int kDeepestNesting = 64;  // Branches and calls within each other; deeper recursion is
-                                     // refused.
+constexpr int kMaxNesting = 64;  // Branches and calls within each other; deeper recursion is
+                                 // refused.
 constexpr size_t kMaxOperations = 4'000'000;
-constexpr size_t kMaxMadeBytes = size_t{1} << 28;  // Nodes that are copied to fill in attributes.
+constexpr size_t kMaxMadeBytes = size_t{1} << 28;  // Nodes copied to fill in attributes.
 
-// The name may have been taken already, by an attempt to unroll the node, so it isn't made unique.
+// An attempt to unroll the node may already have used the name, so it isn't made unique.
 std::string DeadEndText(const NodeProto& node, const Scope& scope) {
   const std::string own = node.name().empty() && node.output_size() > 0
                               ? fmt::format("{}:{}", node.op_type(), node.output(0))
@@ -137,16 +137,17 @@ Result<Done> Expander::Run() {
     const bool is_text = input->type().has_tensor_type();
     dead_ends_[*Find(input->name(), scope)] = {
         DeadEnd::Kind::kInput,
-        fmt::format("input \"{}\" is {}", ShortName(input->name()), is_text ? "text" : "no tensor"),
+        fmt::format("input \"{}\" is {}", ShortName(input->name()),
+                    is_text ? "text" : "not a tensor"),
         {}};
   }
   builder_.AddInitializers(proto.graph(), scope, &model_.part);
   const NodeOrder order = OrderOf(proto.graph().node());
   if (order.is_changed) {
-    model_.warnings.push_back(fmt::format(
-        "{}: nodes are read before they are made, which ONNX forbids; they are taken in an order "
-        "that works",
-        file_));
+    model_.warnings.push_back(
+        fmt::format("{}: nodes read values before they are produced, which ONNX forbids; "
+                    "ckplan reorders them",
+                    file_));
   }
   for (const int node : order.in_cycle) {
     const auto& outputs = proto.graph().node(node).output();
@@ -179,7 +180,7 @@ void Expander::AddOutputs(const Scope& scope) {
 
 void Expander::Expand(const NodeProto& source, Scope& scope) {
   PollStop();
-  is_too_large_ = is_too_large_ || scope.depth > kDeepestNesting ||
+  is_too_large_ = is_too_large_ || scope.depth > kMaxNesting ||
                   model_.operations.size() > kMaxOperations || made_bytes_ > kMaxMadeBytes;
   if (is_too_large_) return;
   const NodeProto* node = &source;
@@ -208,7 +209,7 @@ std::optional<Expander::Values> Expander::ResolveInputs(const NodeProto& node, c
       builder_.AddFault(fmt::format(
           "node \"{}\" ({}) reads \"{}\", which {}", ShortName(node.name()), node.op_type(),
           ShortName(name),
-          in_cycle_.contains(name) ? "needs its result in turn" : "nothing before it produces"));
+          in_cycle_.contains(name) ? "depends on its result" : "nothing before it produces"));
       return std::nullopt;
     }
     inputs.push_back(*value);
@@ -277,7 +278,7 @@ void Expander::AddOperation(const NodeProto& node, Scope& scope) {
   std::string batch_fault;
   const NodeProto& followed = FollowBatch(node, &*inputs, &batch_fault, scope);
   const ModelOperation* operation = builder_.Append(followed, std::move(*inputs), scope);
-  if (operation != nullptr && !batch_fault.empty()) builder_.AddMisfit(std::move(batch_fault));
+  if (operation != nullptr && !batch_fault.empty()) builder_.AddShapeFault(std::move(batch_fault));
 }
 
 bool Expander::AddDecomposed(const NodeProto& node, const Values& inputs, Scope& scope) {
@@ -285,8 +286,7 @@ bool Expander::AddDecomposed(const NodeProto& node, const Values& inputs, Scope&
   ModelOperation whole;
   whole.node = &node;
   whole.inputs = inputs;
-  if (!ContribFault(model_, whole).empty())
-    return false;  // It is reported when types are inferred.
+  if (!ContribFault(model_, whole).empty()) return false;  // Type inference reports it.
   const std::optional<Decomposition> made = Decompose(model_, node, inputs);
   if (!made) return false;
   static const DeclaredTypes kNoTypes;
@@ -361,7 +361,7 @@ Result<Done> Expander::Report() {
                      fmt::format("{}: its branches and calls are nested more than {} levels "
                                  "deep, make more than {} operations, or more than {} MiB of "
                                  "attributes; export it without functions",
-                                 file_, kDeepestNesting, kMaxOperations, kMaxMadeBytes >> 20));
+                                 file_, kMaxNesting, kMaxOperations, kMaxMadeBytes >> 20));
   }
   if (!builder_.faults().empty()) {
     return InvalidModel(file_, "the model is damaged or contradicts itself", builder_.faults());
@@ -383,26 +383,26 @@ namespace {
 using onnx::FunctionProto;
 using onnx::NodeProto;
 
-constexpr int kDeepestCalls = 64;
-// These amount to about a gigabyte of memory. The file's own operations are limited by its size.
+constexpr int kMaxCallDepth = 64;
+// These take about a gigabyte of memory. The file's own operations are limited by its size.
 constexpr int64_t kMaxExpandedOperations = 250'000;
 constexpr int64_t kMaxExpandedEntries = 5'000'000;
 constexpr int64_t kMaxExpandedNameBytes = int64_t{256} << 20;
 
-// Sums are capped here, so that no count overflows.
-constexpr int64_t kBeyondAll = int64_t{1} << 40;
+// Sums saturate here, so that counts can't overflow.
+constexpr int64_t kSaturatedSum = int64_t{1} << 40;
 
-int64_t Sum(int64_t a, int64_t b) { return std::min(a + b, kBeyondAll); }
+int64_t Sum(int64_t a, int64_t b) { return std::min(a + b, kSaturatedSum); }
 int64_t Product(int64_t a, int64_t b) {
   int64_t product = 0;
-  return __builtin_mul_overflow(a, b, &product) ? kBeyondAll : std::min(product, kBeyondAll);
+  return __builtin_mul_overflow(a, b, &product) ? kSaturatedSum : std::min(product, kSaturatedSum);
 }
 
 // The result of one expansion of a body.
 struct Size {
   int64_t operations = 0;
-  int64_t entries = 0;     // Operands, attributes and declarations that are visited.
-  int64_t names = 0;       // Names, each of which begins with the prefix of the call.
+  int64_t entries = 0;     // Operands, attributes and declarations to visit.
+  int64_t names = 0;       // Names that start with the call's prefix.
   int64_t name_bytes = 0;  // Bytes of these names without that prefix.
   int depth = 0;           // The nesting of calls within it.
 
@@ -419,7 +419,7 @@ class ExpansionCounter {
  public:
   explicit ExpansionCounter(const ModelFunctions& functions) : functions_(functions) {}
 
-  // `is_call` says whether operations count; those within a call do.
+  // `is_call` is true within a call, where operations count.
   template <typename Nodes>
   Size OfNodes(const Nodes& nodes, bool is_call, int depth) {
     Size size;
@@ -453,7 +453,7 @@ class ExpansionCounter {
   }
 
   Size OfFunction(const FunctionProto& function, int depth) {
-    if (depth >= kDeepestCalls) {
+    if (depth >= kMaxCallDepth) {
       is_too_deep_ = true;
       return {};
     }
@@ -466,7 +466,7 @@ class ExpansionCounter {
       ++size.depth;
       found = sizes_.emplace(&function, size).first;
     }
-    is_too_deep_ = is_too_deep_ || depth + found->second.depth > kDeepestCalls;
+    is_too_deep_ = is_too_deep_ || depth + found->second.depth > kMaxCallDepth;
     return found->second;
   }
 
@@ -474,7 +474,7 @@ class ExpansionCounter {
     return int64_t{node.input_size()} + node.output_size() + node.attribute_size();
   }
 
-  // Returns the length of the prefix of names that are expanded in place of a node.
+  // Returns the length of the prefix of the names that replace a node.
   static int64_t PrefixBytes(const NodeProto& node) {
     if (!node.name().empty()) return static_cast<int64_t>(node.name().size()) + 1;
     const size_t output = node.output_size() > 0 ? node.output(0).size() : 0;
@@ -497,7 +497,7 @@ Result<Done> CheckExpansion(const onnx::ModelProto& model, const ModelFunctions&
     return MakeError(ErrorCode::kUnsupported,
                      fmt::format("{}: its functions call each other more than {} levels deep; "
                                  "inline them first",
-                                 file, kDeepestCalls));
+                                 file, kMaxCallDepth));
   }
   if (size.operations > kMaxExpandedOperations || size.entries > kMaxExpandedEntries ||
       size.name_bytes > kMaxExpandedNameBytes) {

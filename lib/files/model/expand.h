@@ -1,5 +1,5 @@
-// Turns the file's nested graph into the flat one of Model::Impl: functions and constant branches
-// are expanded, types inferred and small values folded, all in one pass in the order of the file.
+// Flattens the file's nested graph into Model::Impl: expands functions and constant branches,
+// infers types and folds small values, in one pass in the order of the file.
 #pragma once
 
 #include <string>
@@ -14,12 +14,12 @@
 
 namespace ckplan {
 
-// The order in which the nodes of a graph can run. ONNX demands that files list them so, but tools
-// that merge or edit models often don't.
+// The order in which the nodes of a graph can run. ONNX requires files to list nodes in such an
+// order, but tools that merge or edit models often don't.
 struct NodeOrder {
   std::vector<int> nodes;   // Indices into the list of nodes.
-  bool is_changed = false;  // It isn't that of the list.
-  // The last ones of `nodes`, which can't run: they need each other, or need such nodes.
+  bool is_changed = false;  // Differs from the list's order.
+  // The last of `nodes`, which can't run because they depend on each other.
   std::vector<int> in_cycle;
 };
 
@@ -27,19 +27,19 @@ struct NodeOrder {
 NodeOrder OrderOf(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
 
 // Fills values, operations, graph_inputs and graph_outputs of `model` from its proto. An error
-// lists all faults of one kind: kInvalidInput for a graph that contradicts itself and for shapes
-// that stay unknown, kUnsupported for control flow and for operators on sequences. If there is a
-// `follower`, constants follow the batch that it is for; kUnsupported: they cannot.
+// lists all faults of one kind: kInvalidInput for a graph that contradicts itself or unknown
+// shapes, kUnsupported for control flow and operators on sequences. With a `follower`, constants
+// are adapted to its batch, or kUnsupported is returned if they can't be.
 Result<Done> ExpandGraph(Model::Impl& model, const BoundDims& bound, const std::string& file,
                          BatchFollower* follower = nullptr);
 
 // Computes how large a model becomes when its functions are expanded, before expanding them.
 //
-// Functions that call each other twice, thirty deep, are two kilobytes of file and 10^9 operations.
-// Each function is counted once, so the cost is linear in the size of the file.
+// Functions that call each other twice, thirty levels deep, are two kilobytes of file and 10^9
+// operations. Each function is counted once, so the cost is linear in the size of the file.
 
-// kUnsupported: calls make more operations, or longer names, than fit into memory, or they are
-// nested too deeply, as in a function that calls itself.
+// Fails with kUnsupported if calls expand to more operations or longer names than fit in memory, or
+// are nested too deeply, as in a function that calls itself.
 Result<Done> CheckExpansion(const onnx::ModelProto& model, const ModelFunctions& functions,
                             const std::string& file);
 

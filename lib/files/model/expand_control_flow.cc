@@ -1,5 +1,4 @@
-// Branches whose condition is known, or the costlier one, and loops whose number of rounds is
-// known.
+// Expands Ifs (the known or the costlier branch) and loops with a known number of rounds.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -20,14 +19,14 @@ using onnx::NodeProto;
 
 constexpr size_t kMaxUnrolledOperations = 250'000;
 constexpr size_t kMaxUnrolledNameBytes = size_t{256} << 20;
-constexpr int kFirstOpsetOfPlainScan = 9;  // Before, a Scan had a batch.
+constexpr int kFirstOpsetOfPlainScan = 9;  // Before, Scan had a batch axis.
 
 const GraphProto* BodyOf(const NodeProto& node, std::string_view attribute) {
   const onnx::AttributeProto* body = FindAttribute(node, attribute);
   return body == nullptr || !body->has_g() ? nullptr : &body->g();
 }
 
-// What the operations of a branch cost; those of unknown shapes count nothing.
+// The cost of a branch's operations; unknown shapes count as zero.
 struct BranchCost {
   int64_t flops = 0;
   int64_t bytes = 0;
@@ -56,7 +55,7 @@ BranchCost CostOf(const Model::Impl& model, size_t begin, size_t end) {
   return cost;
 }
 
-// The attribute of a Scan for one of its inputs or outputs; 0 if the list is shorter.
+// Returns a Scan's attribute for one input or output; 0 if the list is shorter.
 int64_t NumberFor(const NodeProto& node, std::string_view attribute, size_t position) {
   const std::vector<int64_t> list = IntsAttribute(node, attribute);
   return position < list.size() ? list[position] : 0;
@@ -156,11 +155,11 @@ void Expander::ExpandCostlierBranch(const NodeProto& node, ValueIndex condition,
                         : costs[0] < costs[1]      ? 1
                                                    : 0;
   NameOutputs(node, outputs[chosen], scope);
-  const std::vector<std::string> switches = SwitchesBehind(model_, dead_ends_, condition);
+  const std::vector<std::string> switches = FindSwitches(model_, dead_ends_, condition);
   std::string note = fmt::format(
-      "{}: If \"{}\" is planned by its {}, the {}; {}", file_, ShortName(name), kBranches[chosen],
-      is_known[1 - chosen] ? "costlier one" : "only one of known shapes",
-      switches.empty() ? "its condition is computed from the batch"
+      "{}: If \"{}\" is planned with its {}, the {}; {}", file_, ShortName(name), kBranches[chosen],
+      is_known[1 - chosen] ? "costlier one" : "only one with known shapes",
+      switches.empty() ? "its condition depends on the batch"
                        : fmt::format("choose with --set {}=...", ShortName(switches.front())));
   auto& warnings = model_.warnings;
   if (std::find(warnings.begin(), warnings.end(), note) == warnings.end()) {
@@ -176,7 +175,7 @@ void Expander::NameOutputs(const NodeProto& node, const Values& values, Scope& s
       builder_.AddName(node.output(i), values[at], node.op_type(), scope);
       continue;
     }
-    if (scope.names.contains(node.output(i))) continue;  // A dead end.
+    if (scope.names.contains(node.output(i))) continue;  // Already added as a dead end.
     if (!is_too_large_) {
       builder_.AddFault(fmt::format("nothing in \"{}\" ({}) produces its output \"{}\"",
                                     ShortName(node.name()), node.op_type(),
@@ -201,7 +200,7 @@ Scope Expander::LoopScope(const NodeProto& node, const GraphProto& body, const S
 std::optional<Expander::Values> Expander::ExpandRound(const GraphProto& body, int64_t round,
                                                       const Values& inputs, const Scope& shared) {
   PollStop();
-  static const CallAttributes kNoAttributes;  // Shapes may differ from round to round.
+  static const CallAttributes kNoAttributes;  // Shapes may differ between rounds.
   const DeclaredTypes declared = DeclaredIn(body);
   const size_t begin = model_.operations.size();
   const size_t unrolled = unrolled_;
@@ -213,7 +212,7 @@ std::optional<Expander::Values> Expander::ExpandRound(const GraphProto& body, in
     inner.names.emplace(body.input(static_cast<int>(i)).name(), inputs[i]);
   }
   ExpandAll(body.node(), inner);
-  // Those of inner loops have been counted.
+  // Operations of inner loops were already counted.
   const size_t made = model_.operations.size() - begin + 1;
   const size_t own = made - std::min(made, unrolled_ - unrolled);
   unrolled_ += own;
@@ -321,11 +320,11 @@ bool Expander::ExpandLoop(const NodeProto& node, const Values& inputs, Scope& sc
       carried.push_back(Stack(node, at, rounds[i], 0, scope));
       continue;
     }
-    NodeProto collector;  // The shape of what it collects is that of a round.
+    NodeProto collector;  // Only rounds define the shape of its results.
     collector.set_op_type(node.op_type());
     collector.set_name(node.name());
     collector.add_output(output);
-    AddDeadEnd(collector, DeadEnd::Kind::kControlFlow, "it has no round, and collects results",
+    AddDeadEnd(collector, DeadEnd::Kind::kControlFlow, "it runs no rounds but collects results",
                inputs, scope);
   }
   NameOutputs(node, carried, scope);
@@ -344,7 +343,7 @@ bool Expander::ExpandScan(const NodeProto& node, const Values& inputs, Scope& sc
   const auto scanned =
       static_cast<size_t>(std::max<int64_t>(0, IntAttribute(node, "num_scan_inputs", 0)));
   if (scope.opsets->at("") < kFirstOpsetOfPlainScan) {
-    return Refuse("it has the form of operator set 8");
+    return Refuse("it uses the form of operator set 8");
   }
   if (body == nullptr || scanned == 0 || scanned > inputs.size()) return false;
   const size_t states = inputs.size() - scanned;
@@ -354,7 +353,7 @@ bool Expander::ExpandScan(const NodeProto& node, const Values& inputs, Scope& sc
   for (size_t i = 0; i < scanned; ++i) {
     const ValueIndex value = inputs[states + i];
     if (value == kNoValue || !model_.value(value).has_shape) {
-      return Refuse("the length of what it scans is unknown");
+      return Refuse("the length of its scanned input is unknown");
     }
     const auto rank = static_cast<int64_t>(model_.value(value).dims.size());
     int64_t axis = NumberFor(node, "scan_input_axes", i);
@@ -365,7 +364,7 @@ bool Expander::ExpandScan(const NodeProto& node, const Values& inputs, Scope& sc
       return Refuse(fmt::format("it has {} rounds", length));
     }
     if (!slices.empty() && static_cast<int64_t>(slices[0].size()) != length) {
-      return Refuse("what it scans has different lengths");
+      return Refuse("its scanned inputs have different lengths");
     }
     slices.push_back(Unstack(node, static_cast<int>(states + i), value, axis, scope));
     if (NumberFor(node, "scan_input_directions", i) != 0) {

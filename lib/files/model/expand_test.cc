@@ -33,7 +33,7 @@ TEST_CASE("node order: a sorted graph stays as it is, and a cycle is refused") {
     const auto cycle =
         LoadText(std::string("g (float[4,8] x) => (float[4,8] y) { ") + nodes + " }");
     REQUIRE_FALSE(cycle.ok());
-    CHECK(cycle.error().message.find("(Add) reads \"y\", which needs its result in turn") !=
+    CHECK(cycle.error().message.find("(Add) reads \"y\", which depends on its result") !=
           std::string::npos);
   }
 }
@@ -76,7 +76,7 @@ TEST_CASE("loops: results that are collected in no round end a step only if it n
   LoadOptions options = BatchOf(2);
   options.outputs = {"all"};
   CheckFails(LoadText(LoopOf("0"), options), ErrorCode::kUnsupported,
-             "Loop \"Loop:all\": it has no round, and collects results");
+             "Loop \"Loop:all\": it runs no rounds but collects results");
   std::string graph = LoopOf("0");
   graph.insert(graph.find("y, all = "), "e = MatMul(x, w) ");
   graph.replace(graph.find("yes, x) <"), 9, "yes, e) <");

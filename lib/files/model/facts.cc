@@ -13,17 +13,17 @@ namespace ckplan {
 
 namespace {
 
-// A literal counts as a weight if the operator applies weights, or if it is a vector (a bias, a
-// scale: one dimension above 1) that is added or multiplied. An added matrix is a mask; a branch of
-// Where or a part of Concat is a bound or padding.
+// A literal counts as a weight if the operator applies weights, or if it is a vector (a bias or
+// scale, with one dimension above 1) that is added or multiplied. An added matrix is a mask. A
+// branch of Where or a part of Concat is a bound or padding.
 bool TakesLiteralWeights(const OpRule& rule, const Dims& dims) {
   if (rule.has(traits::kWeights)) return true;
   const auto wide = std::count_if(dims.begin(), dims.end(), [](int64_t dim) { return dim > 1; });
   return wide == 1 && rule.has(traits::kVectors);
 }
 
-// Returns whether numbers of this type are too narrow to be trained as they are stored, or to be
-// sizes and indices: they are quantized weights or zero points.
+// True if numbers of this type are too narrow to be trained as stored, or to be sizes and indices:
+// they are quantized weights or zero points.
 bool IsNarrow(int32_t elem_type) {
   const TensorType type = TensorTypeOf(elem_type);
   const int64_t bits = BitsOf(type);
@@ -123,7 +123,7 @@ class FactFinder {
     return rule.has(traits::kRounds) && model_.rounding == Rounding::kStraightThrough;
   }
 
-  // Returns whether the operation rounds floats to quantized integers, or to whole floats.
+  // True if the operation rounds floats to quantized integers or to whole floats.
   bool Rounds(const ModelOperation& operation, const OpRule& rule) const {
     if (PassesStraight(rule)) return true;
     if (rule.kind != OpKind::kCast || model_.rounding == Rounding::kNoGradient) return false;
@@ -132,7 +132,7 @@ class FactFinder {
            IsQuantized(model_.value(operation.outputs[0]).elem_type);
   }
 
-  // Marks outputs as integers that stand for rounded floats, and as values that lack their scale.
+  // Marks outputs that are rounded floats stored as integers, and values that lack their scale.
   void MarkCarriers(const ModelOperation& operation, const OperationFacts& own) {
     const OpRule& rule = *own.rule;
     const bool is_unscaled = StaysUnscaled(operation, own);
@@ -151,7 +151,7 @@ class FactFinder {
     first.is_rounded = continues || (Rounds(operation, rule) && IsFloatType(from));
   }
 
-  // What moves, casts or shifts quantized weights, and products with them, still needs a scale.
+  // Moving, casting or shifting quantized weights, or multiplying by them, leaves a scale missing.
   bool StaysUnscaled(const ModelOperation& operation, const OperationFacts& own) const {
     const OpRule& rule = *own.rule;
     const bool is_product = own.is_batch && rule.uses_matrix_units();
@@ -173,9 +173,8 @@ class FactFinder {
     return value != kNoValue && facts_.value(value).is_unscaled;
   }
 
-  // Returns whether another operand consists of quantized weights without their scale: then this
-  // one is their scale or zero point, or the table of the values that they number, which nothing
-  // trains.
+  // True if another operand is quantized weights without their scale. Then this operand is their
+  // scale or zero point, or the table of their values, none of which is trained.
   bool ScalesWeights(const ModelOperation& operation, const OpRule& rule, size_t position) const {
     const bool is_table = rule.has(traits::kPicks) && position == 0;
     if (!rule.is_elementwise() && rule.is_known() && !is_table) return false;
@@ -187,8 +186,8 @@ class FactFinder {
     return false;
   }
 
-  // Returns whether a gradient of the operation's outputs flows on to this input.
-  bool Flows(const ModelOperation& operation, const OperationFacts& own, size_t position) const {
+  // True if a gradient of the operation's outputs flows to this input.
+  bool FlowsTo(const ModelOperation& operation, const OperationFacts& own, size_t position) const {
     const ValueIndex input = operation.inputs[position];
     if (input == kNoValue || is_detached_[IndexOf(operation)]) return false;
     const OpRule& rule = *own.rule;
@@ -209,10 +208,10 @@ class FactFinder {
     const OpRule& rule = *own.rule;
     own.reads_trained.assign(operation.inputs.size(), false);
     for (size_t i = 0; i < operation.inputs.size(); ++i) {
-      if (!Flows(operation, own, i)) continue;
+      if (!FlowsTo(operation, own, i)) continue;
       const ValueFacts& input = facts_.value(operation.inputs[i]);
-      const bool is_trained =
-          input.may_be_trained && !rule.has(traits::kWave) && !IsUntrainedHere(operation, rule, i);
+      const bool is_trained = input.may_be_trained && !rule.has(traits::kWave) &&
+                              !IsUntrainedOperand(operation, rule, i);
       const bool moves_literal = input.is_literal && i == 0 && rule.is_movement();
       own.reads_trained[i] = is_trained || moves_literal;
       may_be_trained = may_be_trained || is_trained;
@@ -229,8 +228,8 @@ class FactFinder {
     }
   }
 
-  // Returns whether the operation makes a tensor of more than one element whose contents are
-  // written in the file. A file that lists its parameters has none that are weights.
+  // True if the operation produces a tensor with several elements whose contents are in the file.
+  // In a file that lists its parameters, these are never weights.
   bool IsLiteral(const ModelOperation& operation) const {
     if (operation.output(0) == kNoValue || model_.has_signature) return false;
     if (ElementCount(model_.value(operation.outputs[0]).dims) == 1) return false;
@@ -242,32 +241,32 @@ class FactFinder {
            KindOf(model_.operations[static_cast<size_t>(shape.producer)]) == OpKind::kLiteral;
   }
 
-  // Operations are visited in the order in which they run, so the producers of this one are known.
+  // Operations are visited in the order in which they run, so this one's producers are known.
   OpKind KindOf(const ModelOperation& operation) const {
     return facts_.operations[IndexOf(operation)].rule->kind;
   }
 
-  // Finds the trained constants that a step reads, and the initializers that they are computed
-  // from.
+  // Finds the trained constants that a step reads, and the initializers that they depend on.
   void FindTrainedOperands(const ModelOperation& operation, OperationFacts& facts) {
     facts.reads_trained.assign(operation.inputs.size(), false);
     for (size_t i = 0; i < operation.inputs.size(); ++i) {
       const ValueIndex input = operation.inputs[i];
       if (input == kNoValue || facts_.value(input).is_batch) continue;
       const bool is_trained =
-          Flows(operation, facts, i) && IsTrainedHere(operation, *facts.rule, i);
+          FlowsTo(operation, facts, i) && IsTrainedOperand(operation, *facts.rule, i);
       facts.reads_trained[i] = is_trained;
       uses_.push_back({input, is_trained, static_cast<int32_t>(&facts - facts_.operations.data())});
     }
   }
 
-  // Returns whether a constant that may be trained is not trained as this operand: a number of the
-  // program, unless the operator exists to apply weights; a branch of a mask that is made once,
-  // outside the step; or the scale of quantized weights.
-  bool IsUntrainedHere(const ModelOperation& operation, const OpRule& rule, size_t position) const {
+  // True if a trainable constant is not trained as this operand: a number of the program, unless
+  // the operator applies weights; a branch of a mask that is computed once, outside the step; or
+  // the scale of quantized weights.
+  bool IsUntrainedOperand(const ModelOperation& operation, const OpRule& rule,
+                          size_t position) const {
     const ModelValue& value = model_.value(operation.inputs[position]);
     if (ScalesWeights(operation, rule, position)) return true;
-    // A Gemm for a product without a bias adds a 0 (jax2onnx writes this); a bias is a vector.
+    // A Gemm without a bias adds a 0 (written by jax2onnx); a bias is a vector.
     if (operation.type() == "Gemm" && position == 2 && value.dims.empty()) return true;
     if (rule.has(traits::kWeights)) return false;
     const bool is_mask = operation.type() == "Where" && ElementCount(value.dims) == 1 &&
@@ -276,10 +275,11 @@ class FactFinder {
     return is_mask || IsPlainNumber(value);
   }
 
-  bool IsTrainedHere(const ModelOperation& operation, const OpRule& rule, size_t position) const {
+  bool IsTrainedOperand(const ModelOperation& operation, const OpRule& rule,
+                        size_t position) const {
     const ValueIndex input = operation.inputs[position];
     const ValueFacts& facts = facts_.value(input);
-    if (IsUntrainedHere(operation, rule, position)) return false;
+    if (IsUntrainedOperand(operation, rule, position)) return false;
     if (facts.may_be_trained) return true;
     return facts.is_literal && TakesLiteralWeights(rule, model_.value(input).dims);
   }
@@ -290,11 +290,11 @@ class FactFinder {
 
   // ---- Gradients ------------------------------------------------------------------------------
 
-  // Returns whether the operation has any gradients.
+  // Returns false if the operation has no gradients.
   bool FindGradients(const ModelOperation& operation, OperationFacts& facts) const {
     bool has_any = false;
     for (size_t i = 0; i < operation.inputs.size(); ++i) {
-      if (!Flows(operation, facts, i)) continue;
+      if (!FlowsTo(operation, facts, i)) continue;
       const bool has_gradient =
           facts.reads_trained[i] || facts_.value(operation.inputs[i]).requires_grad;
       facts.spec.inputs[i].has_gradient = has_gradient;
@@ -315,8 +315,8 @@ class FactFinder {
     }
   }
 
-  // Removes the gradients of whatever reaches the outputs only through indices, comparisons and the
-  // like: no gradient comes back through those, so nothing before them is trained.
+  // Removes the gradients of values that reach the outputs only through indices, comparisons and
+  // the like. No gradient flows back through those, so nothing before them is trained.
   void DropUnreached() {
     std::vector<bool> is_reached(model_.values.size(), false);
     for (const ValueIndex output : model_.graph_outputs) {
@@ -344,15 +344,15 @@ class FactFinder {
         });
     if (!is_any_reached) return;
     for (size_t k = 0; k < operation.inputs.size(); ++k) {
-      // PyTorch's round() and sign() send zeros back.
+      // PyTorch's round() and sign() propagate zeros.
       const bool has_zero_gradient = k == 0 && own.rule->has(traits::kRounds);
-      if (operation.inputs[k] == kNoValue || (!has_zero_gradient && !Flows(operation, own, k)))
+      if (operation.inputs[k] == kNoValue || (!has_zero_gradient && !FlowsTo(operation, own, k)))
         continue;
       (*is_reached)[static_cast<size_t>(operation.inputs[k])] = true;
     }
   }
 
-  // Returns whether any output has a gradient.
+  // Returns false if no output has a gradient.
   bool KeepReachedOutputs(const ModelOperation& operation, const std::vector<bool>& is_reached,
                           OperationFacts& own) {
     bool has_any = false;
@@ -441,8 +441,8 @@ class FactFinder {
     int32_t operation = 0;
   };
 
-  // The float and quantized initializers and literals from which some constants are computed, and
-  // all values on the way to them, so that each is visited once.
+  // The float and quantized initializers and literals that some constants depend on, and all values
+  // on the way, so that each is visited once.
   struct RootMarks {
     explicit RootMarks(size_t values)
         : is_root(values, false), is_visited(values, false), last_reader(values) {}
@@ -452,8 +452,8 @@ class FactFinder {
         last_reader;  // For each root: the last operation that reads a value computed from it.
   };
 
-  // Must be called for later uses first, as MarkRoots. What a trained constant is computed from,
-  // but no gradient reaches, is a buffer. Returns whether a later use trains some of it.
+  // Must be called for later uses first, like MarkRoots. Constants that a trained one depends on
+  // but that no gradient reaches are buffers. Returns true if a later use trains one of them.
   bool MarkTrainedRoots(const Use& use, RootMarks& trained, RootMarks& buffers) {
     bool is_further = false;
     std::vector<ValueIndex> pending = {use.value};
@@ -493,7 +493,7 @@ class FactFinder {
     }
   }
 
-  // Returns the operation whose inputs are to be marked as well, or null.
+  // Returns the operation whose inputs must also be marked, or null.
   const ModelOperation* MarkValue(ValueIndex index, const Use& use, RootMarks& marks) const {
     const auto at = static_cast<size_t>(index);
     const ModelValue& value = model_.values[at];

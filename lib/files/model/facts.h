@@ -1,5 +1,5 @@
-// Properties of each value of a model in training: which values depend on the batch, which need
-// gradients, which constants are trained parameters, and which are views of others.
+// Properties of each value of a model in training: whether it depends on the batch, needs a
+// gradient, is a trained parameter, or is a view of another.
 #pragma once
 
 #include <vector>
@@ -11,63 +11,61 @@
 namespace ckplan {
 
 struct ValueFacts {
-  // The value depends on the contents of the batch or on a random number, so each step computes it
-  // anew. All other values are constant during a step. Integers that describe shapes (sizes, axes,
-  // masks of known shapes) are constant. Integers that are computed from the batch and read by a
-  // live operation are tensors without a gradient, because they occupy memory.
+  // Depends on the contents of the batch or on a random number, so each step computes it. All other
+  // values are constant during a step, such as integers that describe shapes (sizes, axes, masks of
+  // known shapes). Integers that are computed from the batch and read by a live operation are
+  // tensors without a gradient, because they occupy memory.
   bool is_batch = false;
   bool requires_grad = false;
-  // For constants: gradients can flow back from this value to the initializers that it is computed
-  // from.
+  // For constants: gradients can flow back from this value to the initializers that it depends on.
   bool may_be_trained = false;
   // For constants: a Constant, or a ConstantOfShape of known shape, possibly moved or cast. Old
-  // exporters write weights in this form; whether it is a weight depends on the operations that
-  // read it.
+  // exporters write weights in this form; the operations that read it decide whether it is a
+  // weight.
   bool is_literal = false;
-  // For constants: a frozen parameter, or computed from frozen parameters and from no value that
-  // may be trained.
+  // For constants: a frozen parameter, or computed from frozen parameters and nothing trainable.
   bool is_frozen = false;
-  // Integers that stand for rounded floats, as QuantizeLinear makes them, and carry the gradient of
+  // Integers that represent rounded floats, as QuantizeLinear produces, and carry the gradient of
   // straight-through estimation.
   bool is_rounded = false;
-  // Quantized weights, or what casts, shifts and products make of them, before a scale is applied.
+  // Quantized weights, or casts, shifts and products of them, before a scale is applied.
   bool is_unscaled = false;
-  // The value whose memory this one uses; the value itself unless it is a view.
+  // The value whose memory this one uses; itself unless it is a view.
   ValueIndex root = kNoValue;
 };
 
 struct OperationFacts {
   // The operation as the planner counts it. Operand::has_gradient marks the inputs that get a
-  // gradient, as activations or as parameters, and the outputs that receive one.
+  // gradient, as activations or parameters, and the outputs that receive one.
   OpSpec spec;
   const OpRule* rule = nullptr;
   bool is_batch = false;  // Runs in each step.
   bool is_view = false;
-  bool is_live = false;  // Some trained output of the model depends on it.
+  bool is_live = false;  // A trained output of the model depends on it.
   // For constants: a gradient of the step flows through it to trained parameters.
   bool has_backward = false;
-  // For each input: whether it is a constant that is a trained parameter here, or is computed from
-  // one. For operations on constants: whether gradients that arrive flow on to it.
+  // For each input: true for a trained parameter or a constant computed from one. For operations on
+  // constants: true if gradients flow on to the input.
   std::vector<bool> reads_trained;
   // Bytes of the gradients of trained parameters that no later operation reads.
   Bytes parameter_gradients;
-  // Bytes of the gradients of trained parameters that later operations read as well: they are added
-  // to those that backward has then made.
+  // Bytes of the gradients of trained parameters that later operations also read. They are added to
+  // the gradients that backward has computed by then.
   Bytes added_gradients;
 };
 
 struct ModelFacts {
   std::vector<ValueFacts> values;
   std::vector<OperationFacts> operations;
-  // Float results that depend on the batch, with views replaced by their roots, each once.
+  // Float results that depend on the batch, with views replaced by their roots, without duplicates.
   std::vector<ValueIndex> outputs;
-  // The bytes of trained parameters, running statistics, other float constants and quantized ones.
+  // Bytes of trained parameters, running statistics, other float constants and quantized constants.
   Bytes parameters;
   Bytes parameter_gradients;          // Gradients of trained parameters only.
   std::vector<ValueIndex> counted;    // All values counted in `parameters`, ascending.
-  std::vector<ValueIndex> quantized;  // The parameters that are stored in 8 bits or fewer.
-  std::vector<int32_t> rounding;  // The operations that round and pass gradients straight through.
-  std::vector<ValueIndex> trained;  // The initializers and literals that have a gradient.
+  std::vector<ValueIndex> quantized;  // Parameters stored in 8 bits or fewer.
+  std::vector<int32_t> rounding;      // Operations that round and pass gradients through.
+  std::vector<ValueIndex> trained;    // Initializers and literals with a gradient.
 
   const ValueFacts& value(ValueIndex i) const { return values[static_cast<size_t>(i)]; }
   ValueFacts& value(ValueIndex i) { return values[static_cast<size_t>(i)]; }

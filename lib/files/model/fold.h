@@ -1,11 +1,10 @@
-// Evaluates operations on small values that are known before the batch.
+// Evaluates operations on small values known before the batch.
 //
 // Exporters compute shapes inside the graph, with Shape, Gather, Mul, Concat and Reshape. Once
-// every dimension of the batch is bound, all of these values are known, and after folding them
-// ONNX's shape inference has the numbers that it needs. Operations that move elements (Slice,
-// Transpose, ...) return a list of source positions, one for each element of the result, so that
-// each is written once for all types. Values with more than kMaxFoldedElements elements are not
-// folded.
+// every dimension is bound, all of these values are known, and folding them gives ONNX's shape
+// inference the numbers that it needs. Operations that move elements (Slice, Transpose, ...) return
+// a source position for each element of the result, so that each is written once for all types.
+// Values with more than kMaxFoldedElements elements are not folded.
 #pragma once
 
 #include <optional>
@@ -16,7 +15,7 @@
 
 namespace ckplan {
 
-// Knowledge about one input. For an optional input that is left out, both pointers are null.
+// What is known about one input. For an omitted optional input, both pointers are null.
 struct FoldInput {
   const ConstantValue* value = nullptr;
   // The dimensions may be known even if the contents are not: Shape needs only the dimensions.
@@ -24,10 +23,10 @@ struct FoldInput {
   int32_t elem_type = 0;
 };
 
-// Returns whether operations of this standard operator are folded at all.
+// True if operations of this standard operator can be folded.
 bool IsFolded(std::string_view op_type);
 
-// Returns the outputs, or nothing if the operation cannot be folded with these inputs.
+// Returns the outputs, or nullopt if the operation can't be folded with these inputs.
 std::optional<std::vector<ConstantValue>> FoldNode(const onnx::NodeProto& node,
                                                    const std::vector<FoldInput>& inputs);
 

@@ -13,7 +13,7 @@ using onnx::TensorProto;
 
 namespace {
 
-// Returns the sizes of the parts: given as attribute or input, otherwise equal with a smaller last
+// Returns the sizes of the parts: the attribute or input, or else equal parts with a smaller last
 // one.
 std::optional<Dims> SplitSizes(const NodeProto& node, const Inputs& inputs, int64_t size) {
   Dims sizes = IntsAttribute(node, "split");
@@ -183,7 +183,7 @@ Folded FoldSplit(const FoldRule&, const NodeProto& node, const Inputs& inputs) {
   const auto sizes = SplitSizes(node, inputs, data->dims[at]);
   if (!sizes.has_value()) return std::nullopt;
   const auto size = static_cast<int64_t>(data->size());
-  // How many elements one place on the axis takes, and how many the whole axis.
+  // The number of elements per position on the axis, and of the whole axis.
   const int64_t inner = size == 0 ? 0 : StridesOf(data->dims)[at];
   const int64_t row = inner * data->dims[at];
   std::vector<ConstantValue> outputs;
@@ -204,8 +204,8 @@ Folded FoldSplit(const FoldRule&, const NodeProto& node, const Inputs& inputs) {
   return outputs;
 }
 
-// Folds only reductions over all elements of integer vectors, which is how sizes are multiplied or
-// summed.
+// Folds only reductions of integer vectors over all elements, which compute products and sums of
+// sizes.
 Folded FoldReduce(const FoldRule& rule, const NodeProto& node, const Inputs& inputs) {
   const ConstantValue* data = Known(inputs, 0);
   if (data == nullptr || data->is_float() || data->dims.size() > 1 || data->ints.empty()) {

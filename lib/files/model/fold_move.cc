@@ -51,7 +51,7 @@ struct SliceRange {
   int64_t count = 0;
 };
 
-// Returns the positions that ONNX's rules select for starts, ends and steps beyond the axis.
+// Returns the positions that ONNX selects for starts, ends and steps beyond the axis.
 SliceRange RangeOf(int64_t start, int64_t end, int64_t step, int64_t size) {
   const int64_t lowest = step > 0 ? 0 : -1;
   const int64_t highest = step > 0 ? size : size - 1;
@@ -63,7 +63,7 @@ SliceRange RangeOf(int64_t start, int64_t end, int64_t step, int64_t size) {
   const int64_t last = clamp(end);
   const int64_t distance = step > 0 ? last - first : first - last;
   if (distance <= 0) return {first, step, 0};
-  // A step beyond the axis selects one element; its negation cannot overflow after this.
+  // A step beyond the axis selects one element. Its negation can't overflow after this.
   const int64_t width = step > size ? size : step < -size ? size : (step > 0 ? step : -step);
   return {first, step > 0 ? width : -width, (distance + width - 1) / width};
 }
@@ -237,7 +237,7 @@ std::optional<ElementMap> MapSlice(const NodeProto& node, const Inputs& inputs) 
     } else if (const ConstantValue* part = Known(inputs, i + 1); part != nullptr) {
       parts[i] = part->ints;
     } else if (i + 1 < inputs.size() && inputs[i + 1].dims != nullptr) {
-      return std::nullopt;  // It is given, but its contents are unknown.
+      return std::nullopt;  // Given, but with unknown contents.
     }
   }
   const size_t count = parts[0].size();
@@ -281,7 +281,7 @@ Folded FoldMove(const FoldRule& rule, const NodeProto& node, const Inputs& input
 
 std::vector<int64_t> StridesOf(const Dims& dims) {
   std::vector<int64_t> strides(dims.size(), 1);
-  // Only a shape without elements can overflow here, and nothing uses its strides.
+  // Only an empty shape can overflow here, and nothing uses its strides.
   for (size_t i = dims.size(); i-- > 1;) {
     strides[i - 1] = CheckedMul(strides[i], dims[i]).value_or(0);
   }

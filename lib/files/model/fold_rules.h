@@ -1,5 +1,5 @@
-// The declarations that the files of folding share: the row type of the table in fold.cc, the
-// functions that rows refer to, and their common helpers.
+// Shared declarations of folding: the row type of the table in fold.cc, the functions that rows
+// refer to, and their helpers.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace ckplan::folding {
 using Inputs = std::vector<FoldInput>;
 using Folded = std::optional<std::vector<ConstantValue>>;
 
-// Describes a result of moved elements: its shape, and the source position of each element.
+// The result of moving elements: its shape and the source position of each element.
 struct ElementMap {
   Dims dims;
   std::vector<size_t> sources;
@@ -25,8 +25,8 @@ struct ElementMap {
 struct FoldRule {
   std::string_view op;
   Folded (*fold)(const FoldRule& rule, const onnx::NodeProto& node, const Inputs& inputs);
-  // The functions that `fold` applies to elements, for integers and for floating-point numbers;
-  // null if unused. Functions on integers return nothing on overflow and on division by zero.
+  // The functions that `fold` applies to elements, for integers and for reals; null if unused.
+  // Functions on integers return nullopt on overflow and on division by zero.
   std::optional<int64_t> (*join_ints)(int64_t a, int64_t b) = nullptr;
   double (*join_reals)(double a, double b) = nullptr;
   std::optional<int64_t> (*change_int)(int64_t x) = nullptr;
@@ -75,12 +75,11 @@ bool IsSmall(const Dims& dims);
 Folded One(ConstantValue value);
 const ConstantValue* Known(const Inputs& inputs, size_t i);
 bool AllKnown(const Inputs& inputs);
-// Returns elements of `from`, in the order that `map` gives.
+// Returns the elements of `from` in the order of `map`.
 ConstantValue Pick(const ConstantValue& from, ElementMap map);
 
-// The axes of an operator that has them as an attribute in old opsets and as an input in new ones.
-// Negative axes count from the end. ReadAxes returns nothing if they are given but their values are
-// unknown.
+// The axes of an operator, an attribute in old opsets and an input in new ones. Negative axes count
+// from the end. ReadAxes returns nullopt if the axes are given but unknown.
 struct Axes {
   bool are_given = false;
   std::vector<int64_t> values;
@@ -88,11 +87,11 @@ struct Axes {
 std::optional<Axes> ReadAxes(const onnx::NodeProto& node, const Inputs& inputs, size_t input,
                              size_t rank);
 
-// StridesOf returns the row-major strides of a shape; BroadcastDims returns the shape to which both
-// are broadcast.
+// StridesOf returns the row-major strides of a shape. BroadcastDims returns the shape that both are
+// broadcast to.
 std::vector<int64_t> StridesOf(const Dims& dims);
 std::optional<Dims> BroadcastDims(const Dims& a, const Dims& b);
-// Returns, for each element of `to`, the position of its source in a tensor of shape `from`.
+// Returns, for each element of `to`, its source position in a tensor of shape `from`.
 std::optional<std::vector<size_t>> BroadcastSources(const Dims& from, const Dims& to);
 
 }  // namespace ckplan::folding

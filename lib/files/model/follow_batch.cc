@@ -9,7 +9,7 @@
 namespace ckplan {
 namespace {
 
-// The batch lies between two strides: one sample is `low` elements from the next, and all samples
+// The batch lies between two strides: consecutive samples are `low` elements apart, and all samples
 // together are `high` elements.
 struct Strides {
   int64_t low = 1;
@@ -21,7 +21,7 @@ Strides StridesOf(const Dims& dims, size_t axis) {
   return {within, within * dims[axis]};
 }
 
-// The strides of the batch in an array that holds it there.
+// The batch's strides in an array with the batch at this place.
 Strides SamplesOf(const Dims& dims, BatchPlace place, int64_t batch) {
   const int64_t low = ElementsWithin(dims, place.axis) * place.step;
   return {low, low * batch};
@@ -41,7 +41,7 @@ bool HasHead(const Dims& dims, size_t until, const Dims& other, size_t other_unt
          std::equal(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(until), other.begin());
 }
 
-// Chooses among several axes that are the batch and nothing else: axes of 1 beside each other.
+// Chooses among several axes that consist only of the batch: adjacent axes of size 1.
 std::optional<size_t> ChooseOwn(const std::vector<size_t>& own, const Dims& to, size_t before,
                                 const Strides& batch) {
   if (own.empty()) return std::nullopt;
@@ -82,7 +82,7 @@ std::optional<BatchPlace> PlaceAfterReshape(const Dims& from, BatchPlace place, 
   }
   if (around.size() == 1) return around.front();
   if (around.size() != 2) return std::nullopt;
-  // A batch of 1 ends the one axis, or begins the other.
+  // A batch of 1 ends one axis or starts the other.
   const BatchPlace& before = around.front();
   const BatchPlace& after = around.back();
   if (after.axis + 1 == to.size()) return before;
@@ -117,8 +117,8 @@ NodeProto WithInts(const NodeProto& node, std::string_view name, const std::vect
   return changed;
 }
 
-// The operand that is the shape of what such an operator makes of nothing, or of an input that is
-// the same for every sample.
+// Operators that create values from a shape, or repeat an input that is the same for every sample,
+// with the operand that is the shape.
 struct ProducerRow {
   std::string_view op;
   size_t shape_operand;
@@ -131,7 +131,7 @@ const ProducerRow* FindProducer(const NodeProto& node) {
   return found == std::end(kProducers) ? nullptr : found;
 }
 
-bool IsRandomMaker(const NodeProto& node) {
+bool IsRandomProducer(const NodeProto& node) {
   return node.op_type() == "RandomNormal" || node.op_type() == "RandomUniform";
 }
 
@@ -163,13 +163,13 @@ BatchFollower::BatchFollower(const Model::Impl& in_file, BatchSizes sizes) : siz
   for (const ModelValue& value : in_file.values) in_file_.emplace(value.name, &value);
 }
 
-const ModelValue* BatchFollower::InFile(const std::string& name) const {
+const ModelValue* BatchFollower::ValueInFile(const std::string& name) const {
   const auto found = in_file_.find(name);
   return found == in_file_.end() ? nullptr : found->second;
 }
 
 std::vector<size_t> BatchFollower::ChangedAxes(const ModelValue& value) const {
-  const ModelValue* const before = InFile(value.name);
+  const ModelValue* const before = ValueInFile(value.name);
   std::vector<size_t> axes;
   if (before == nullptr || !before->has_shape || !value.has_shape) return axes;
   for (size_t i = 0; i < std::min(value.dims.size(), before->dims.size()); ++i) {
@@ -179,7 +179,7 @@ std::vector<size_t> BatchFollower::ChangedAxes(const ModelValue& value) const {
 }
 
 std::optional<BatchPlace> BatchFollower::PlaceIn(const ModelValue& value, size_t axis) const {
-  const int64_t before = InFile(value.name)->dims[axis];
+  const int64_t before = ValueInFile(value.name)->dims[axis];
   const bool is_multiple = before > 0 && before % sizes_.in_file == 0 &&
                            value.dims[axis] % sizes_.wanted == 0 &&
                            before / sizes_.in_file == value.dims[axis] / sizes_.wanted;
@@ -188,12 +188,12 @@ std::optional<BatchPlace> BatchFollower::PlaceIn(const ModelValue& value, size_t
   return BatchPlace{axis, known == steps_.end() ? before / sizes_.in_file : known->second};
 }
 
-const ConstantValue* BatchFollower::BurntIn(const Model::Impl& model,
-                                            const std::vector<ValueIndex>& inputs,
-                                            size_t operand) const {
+const ConstantValue* BatchFollower::FixedOperand(const Model::Impl& model,
+                                                 const std::vector<ValueIndex>& inputs,
+                                                 size_t operand) const {
   const ModelValue* const value = ValueAt(model, inputs, operand);
   if (value == nullptr || value->constant == nullptr || value->constant->is_float()) return nullptr;
-  const ModelValue* const before = InFile(value->name);
+  const ModelValue* const before = ValueInFile(value->name);
   if (before == nullptr || before->constant == nullptr) return nullptr;
   return before->constant->ints == value->constant->ints ? value->constant.get() : nullptr;
 }
@@ -206,7 +206,7 @@ FollowedNode BatchFollower::Follow(const Model::Impl& model, const NodeProto& no
   const std::string& op = node.op_type();
   const std::string output = prefix + node.output(0);
   if (taken_.contains(output)) {
-    FollowTaken(model, node, inputs, &followed);
+    ReplaceRecordedShape(model, node, inputs, &followed);
   } else if (op == "Reshape") {
     FollowReshape(model, node, inputs, output, &followed);
   } else if (op == "Expand") {
@@ -231,19 +231,19 @@ void BatchFollower::FollowReshape(const Model::Impl& model, const NodeProto& nod
                                   const std::vector<ValueIndex>& inputs, const std::string& output,
                                   FollowedNode* followed) {
   const ModelValue* const data = ValueAt(model, inputs, 0);
-  const ModelValue* const made = InFile(output);
+  const ModelValue* const made = ValueInFile(output);
   if (data == nullptr || made == nullptr || !made->has_shape) return;
   const std::vector<size_t> changed = ChangedAxes(*data);
   if (changed.empty()) return;
-  const ConstantValue* const operand = BurntIn(model, inputs, 1);
+  const ConstantValue* const operand = FixedOperand(model, inputs, 1);
   if (operand == nullptr) return;
   std::vector<int64_t> shape = operand->ints;
   if (shape.size() != made->dims.size()) return;
   const auto refuse = [&] {
-    followed->fault = fmt::format("its shape [{}] does not show which dimension is the batch",
+    followed->fault = fmt::format("its shape [{}] does not determine which dimension is the batch",
                                   fmt::join(shape, ","));
   };
-  const Dims& before = InFile(data->name)->dims;
+  const Dims& before = ValueInFile(data->name)->dims;
   const auto from = changed.size() == 1 ? PlaceIn(*data, changed.front()) : std::nullopt;
   const auto has_elements = [](const Dims& dims) {
     return std::none_of(dims.begin(), dims.end(), [](int64_t dim) { return dim == 0; });
@@ -253,7 +253,7 @@ void BatchFollower::FollowReshape(const Model::Impl& model, const NodeProto& nod
   const auto open = std::find(shape.begin(), shape.end(), -1);
   const bool is_own = to && to->step == 1 && made->dims[to->axis] == sizes_.in_file;
   if (!is_own && open != shape.end()) {
-    // What the file leaves open takes the batch, if the batch may be there.
+    // The dimension that the file leaves open takes the batch, if the batch can be there.
     const auto place = PlaceOnAxis(before, *from, made->dims,
                                    static_cast<size_t>(open - shape.begin()), sizes_.in_file);
     if (place) {
@@ -262,7 +262,7 @@ void BatchFollower::FollowReshape(const Model::Impl& model, const NodeProto& nod
     }
   }
   if (!to) return refuse();
-  // A 0 copies the input's dimension, which is right only where the batch stays.
+  // A 0 copies the input's dimension, which is right only if the batch stays in place.
   const bool copies = IntAttribute(node, "allowzero", 0) == 0;
   for (size_t i = 0; copies && i < std::min(shape.size(), before.size()); ++i) {
     if (shape[i] == 0 && (i == from->axis) != (i == to->axis)) return refuse();
@@ -274,18 +274,18 @@ void BatchFollower::FollowReshape(const Model::Impl& model, const NodeProto& nod
   followed->lists.push_back({1, std::move(shape)});
 }
 
-// A shape of the input's dimensions, counted from the last one.
+// Handles a shape of the input's dimensions, counted from the last one.
 void BatchFollower::FollowAligned(const Model::Impl& model, const std::vector<ValueIndex>& inputs,
                                   size_t operand, FollowedNode* followed) const {
   const ModelValue* const data = ValueAt(model, inputs, 0);
-  const ConstantValue* const shape = BurntIn(model, inputs, operand);
+  const ConstantValue* const shape = FixedOperand(model, inputs, operand);
   if (data == nullptr || shape == nullptr) return;
   std::vector<int64_t> changed = shape->ints;
   for (const size_t axis : ChangedAxes(*data)) {
     const size_t from_last = data->dims.size() - axis;
     if (from_last > changed.size()) continue;
     int64_t& size = changed[changed.size() - from_last];
-    if (size == InFile(data->name)->dims[axis]) size = data->dims[axis];
+    if (size == ValueInFile(data->name)->dims[axis]) size = data->dims[axis];
   }
   if (changed != shape->ints) followed->lists.push_back({operand, std::move(changed)});
 }
@@ -297,7 +297,7 @@ void BatchFollower::FollowSlice(const Model::Impl& model, const NodeProto& node,
   if (data == nullptr) return;
   const std::vector<size_t> changed = ChangedAxes(*data);
   if (changed.empty()) return;
-  // Before operator set 10 the limits are attributes.
+  // Before operator set 10, the limits are attributes.
   const bool has_attributes = inputs.size() == 1;
   const auto list = [&](size_t operand, const char* name) -> std::optional<std::vector<int64_t>> {
     if (has_attributes) return IntsAttribute(node, name);
@@ -311,14 +311,14 @@ void BatchFollower::FollowSlice(const Model::Impl& model, const NodeProto& node,
   const auto axes = list(3, "axes");
   const auto steps = list(4, "steps");
   if (!starts || !ends || !axes || !steps || starts->size() != ends->size()) return;
-  if (!has_attributes && BurntIn(model, inputs, 2) == nullptr) return;
+  if (!has_attributes && FixedOperand(model, inputs, 2) == nullptr) return;
   bool is_changed = false;
   for (size_t i = 0; i < ends->size(); ++i) {
     const auto axis =
         AxisOf(i < axes->size() ? (*axes)[i] : static_cast<int64_t>(i), data->dims.size());
     if (!axis || std::find(changed.begin(), changed.end(), *axis) == changed.end()) continue;
     const bool is_forwards = i >= steps->size() || (*steps)[i] == 1;
-    if (!is_forwards || (*starts)[i] != 0 || (*ends)[i] < InFile(data->name)->dims[*axis]) {
+    if (!is_forwards || (*starts)[i] != 0 || (*ends)[i] < ValueInFile(data->name)->dims[*axis]) {
       followed->fault = "it takes a part of the batch";
       return;
     }
@@ -334,12 +334,12 @@ void BatchFollower::FollowSlice(const Model::Impl& model, const NodeProto& node,
   }
 }
 
-// A constant index chooses samples, such as the only one of a batch of 1.
+// A constant index selects samples, such as the only one of a batch of 1.
 void BatchFollower::CheckGather(const Model::Impl& model, const NodeProto& node,
                                 const std::vector<ValueIndex>& inputs,
                                 FollowedNode* followed) const {
   const ModelValue* const data = ValueAt(model, inputs, 0);
-  if (data == nullptr || BurntIn(model, inputs, 1) == nullptr) return;
+  if (data == nullptr || FixedOperand(model, inputs, 1) == nullptr) return;
   const auto axis = AxisOf(IntAttribute(node, "axis", 0), data->dims.size());
   const std::vector<size_t> changed = ChangedAxes(*data);
   if (!axis || std::find(changed.begin(), changed.end(), *axis) == changed.end()) return;
@@ -349,7 +349,7 @@ void BatchFollower::CheckGather(const Model::Impl& model, const NodeProto& node,
 void BatchFollower::FollowConcat(const Model::Impl& model, const NodeProto& node,
                                  const std::vector<ValueIndex>& inputs,
                                  FollowedNode* followed) const {
-  // The dimensions that the operands must have, by the first one that holds the batch.
+  // The operands' dimensions must match those of the first operand with the batch.
   const ModelValue* with_batch = nullptr;
   for (size_t i = 0; i < inputs.size() && with_batch == nullptr; ++i) {
     const ModelValue* const value = ValueAt(model, inputs, i);
@@ -369,7 +369,7 @@ void BatchFollower::FollowConcat(const Model::Impl& model, const NodeProto& node
   }
 }
 
-// The initial states are [directions, batch, units], where the input is [steps, batch, features].
+// The initial states are [directions, batch, units] if the input is [steps, batch, features].
 void BatchFollower::FollowStates(const Model::Impl& model, const NodeProto& node,
                                  const std::vector<ValueIndex>& inputs,
                                  FollowedNode* followed) const {
@@ -391,16 +391,16 @@ void BatchFollower::FollowStates(const Model::Impl& model, const NodeProto& node
   }
 }
 
-// An Expand may have the batch from its input, and then a shape that does not begin with it.
-void BatchFollower::FollowTaken(const Model::Impl& model, const NodeProto& node,
-                                const std::vector<ValueIndex>& inputs,
-                                FollowedNode* followed) const {
+// An Expand may get the batch from its input, and then its shape does not start with the batch.
+void BatchFollower::ReplaceRecordedShape(const Model::Impl& model, const NodeProto& node,
+                                         const std::vector<ValueIndex>& inputs,
+                                         FollowedNode* followed) const {
   const ProducerRow* const producer = FindProducer(node);
   const ConstantValue* const operand =
-      producer == nullptr ? nullptr : BurntIn(model, inputs, producer->shape_operand);
-  std::vector<int64_t> shape = IsRandomMaker(node)  ? IntsAttribute(node, "shape")
-                               : operand != nullptr ? operand->ints
-                                                    : std::vector<int64_t>();
+      producer == nullptr ? nullptr : FixedOperand(model, inputs, producer->shape_operand);
+  std::vector<int64_t> shape = IsRandomProducer(node) ? IntsAttribute(node, "shape")
+                               : operand != nullptr   ? operand->ints
+                                                      : std::vector<int64_t>();
   if (shape.empty() || shape.front() != sizes_.in_file) return;
   shape.front() = sizes_.wanted;
   if (operand == nullptr) {
@@ -416,7 +416,7 @@ bool BatchFollower::ReadsBatch(const Model::Impl& model, const ModelOperation& o
   });
 }
 
-// A batch of 1 fits a constant with the old batch: the result then has the old batch again.
+// A batch of 1 also matches a constant with the old batch, and then the result has the old batch.
 bool BatchFollower::HasOldBatch(const Model::Impl& model, const ModelOperation& operation,
                                 const ModelValue& output) const {
   if (sizes_.wanted != 1 || !ChangedAxes(output).empty()) return false;
@@ -435,14 +435,14 @@ std::string BatchFollower::SetOutputs(const Model::Impl& model, const ModelOpera
   for (const ValueIndex output : operation.outputs) {
     if (output == kNoValue) continue;
     const ModelValue& value = model.value(output);
-    const ModelValue* const before = InFile(value.name);
+    const ModelValue* const before = ValueInFile(value.name);
     if (before == nullptr || !before->has_shape || !value.has_shape) continue;
     if (before->dims.size() != value.dims.size()) {
       return fmt::format("its output \"{}\" has {} dimensions instead of {}", value.name,
                          value.dims.size(), before->dims.size());
     }
     if (HasOldBatch(model, operation, value)) return "an operand has the old batch";
-    // An axis of the same size as one of an input holds the batch at the same place in it.
+    // An output axis with the size of an input's axis holds the batch at the same place.
     for (const size_t axis : ChangedAxes(value)) {
       for (const ValueIndex input : operation.inputs) {
         if (input == kNoValue || steps_.contains(value.name)) continue;
@@ -450,7 +450,7 @@ std::string BatchFollower::SetOutputs(const Model::Impl& model, const ModelOpera
         const auto step = steps_.find(read.name);
         if (step == steps_.end()) continue;
         for (const size_t read_axis : ChangedAxes(read)) {
-          if (InFile(read.name)->dims[read_axis] == before->dims[axis]) {
+          if (ValueInFile(read.name)->dims[read_axis] == before->dims[axis]) {
             steps_[value.name] = step->second;
           }
         }
@@ -470,14 +470,14 @@ std::string BatchFollower::ChangeDeclared(const Model::Impl& model, const ModelO
   const ModelValue& read = model.value(*with_batch);
   auto* const shape = type->mutable_tensor_type()->mutable_shape();
   const bool is_first = ChangedAxes(read) == std::vector<size_t>{0} && shape->dim_size() > 0 &&
-                        shape->dim(0).dim_value() == InFile(read.name)->dims[0];
+                        shape->dim(0).dim_value() == ValueInFile(read.name)->dims[0];
   if (!is_first) return "only the file knows the shape of its output, with the old batch";
   shape->mutable_dim(0)->set_dim_value(read.dims[0]);
   return "";
 }
 
-void BatchFollower::TakeConstantsOf(const Model::Impl& model, const ModelOperation& operation) {
-  if (sizes_.in_file == 1) return;  // A dimension of 1 fits any batch, or is expanded.
+void BatchFollower::RecordOldConstants(const Model::Impl& model, const ModelOperation& operation) {
+  if (sizes_.in_file == 1) return;  // A dimension of 1 matches any batch, or is expanded.
   std::unordered_set<int32_t> seen;
   std::vector<const ModelOperation*> open = {&operation};
   while (!open.empty()) {
@@ -490,10 +490,10 @@ void BatchFollower::TakeConstantsOf(const Model::Impl& model, const ModelOperati
       const ModelOperation& producer = model.operations[static_cast<size_t>(value.producer)];
       const bool has_old_batch =
           value.has_shape && !value.dims.empty() && value.dims.front() == sizes_.in_file;
-      const bool makes = producer.is_standard() &&
-                         (FindProducer(*producer.node) != nullptr || IsRandomMaker(*producer.node));
+      const bool makes = producer.is_standard() && (FindProducer(*producer.node) != nullptr ||
+                                                    IsRandomProducer(*producer.node));
       if (makes && has_old_batch) {
-        took_constants_ = taken_.insert(value.name).second || took_constants_;
+        found_new_constants_ = taken_.insert(value.name).second || found_new_constants_;
       } else if (ChangedAxes(value).empty()) {
         open.push_back(&producer);
       }

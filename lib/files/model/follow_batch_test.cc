@@ -273,7 +273,7 @@ TEST_CASE("batch: a node that does not take it is named, with what it reads") {
       "g (float[1,5,3,4] z) => (float[5,3,4] y) <int64[3] s = {5, 3, 4}> "
       "{ x = Transpose<perm = [1, 0, 2, 3]>(z) [fold] y = Reshape(x, s) }",
       "node \"fold\" (Reshape) on float[5,8,3,4], int64[3] {5,3,4}: its shape [5,3,4] does not "
-      "show which dimension is the batch");
+      "determine which dimension is the batch");
   fails(
       "g (float[2,6] x) => (float[1,6] y) <int64[1] a = {0}, int64[1] e = {1}> "
       "{ [half] y = Slice(x, a, e, a) }",
@@ -286,7 +286,8 @@ TEST_CASE("batch: a node that does not take it is named, with what it reads") {
   fails(
       "g (float[4,2] x) => (float[4,2] y) <float[4,2] w = {1, 2, 3, 4, 5, 6, 7, 8}> "
       "{ [add] y = Add(x, w) }",
-      "node \"add\" (Add) on float[8,2], float[4,2] of known contents: they do not fit each other");
+      "node \"add\" (Add) on float[8,2], float[4,2] of known contents: the input shapes are "
+      "incompatible");
   CheckFails(LoadText("g (float[4,2] x) => (float[4,2] y) <float[4,2] w = {1, 2, 3, 4, 5, 6, 7, 8}>"
                       " { [add] y = Add(x, w) }",
                       WithBatchOf(1)),
@@ -355,7 +356,7 @@ TEST_CASE(
     "batch: a size of a dimension that a model with a burnt-in batch lacks may be its batch") {
   const Result<Model> model =
       LoadText("g (float[1,6] x) => (float[1,6] y) { y = Relu(x) }", BatchOf(64));
-  CheckFails(model, ErrorCode::kUsage, "there is no dimension \"N\"");
+  CheckFails(model, ErrorCode::kUsage, "the model has no dimension \"N\"");
   REQUIRE(model.error().remedy.settings.size() == 1);
   CHECK(model.error().remedy.settings[0].name == "batch");
   CHECK(model.error().remedy.settings[0].value == "64");

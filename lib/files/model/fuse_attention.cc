@@ -19,11 +19,11 @@ namespace {
 
 constexpr double kHiddenScore = -std::numeric_limits<double>::infinity();
 
-// A tensor that holds the rows of heads in some order of axes.
+// A tensor that holds the rows of all heads, with its axes in some order.
 struct RowsOfHeads {
   ValueIndex value = kNoValue;
   std::string order;
-  double scale = 1;  // What the operations between it and the product multiply by.
+  double scale = 1;  // Applied between the tensor and the product.
   int64_t repeats = 1;
 };
 
@@ -39,8 +39,8 @@ std::vector<int64_t> OrderOf(const ModelOperation& transpose, size_t rank) {
   return order;
 }
 
-// The letters of an operand of a product of matrices: b for all leading axes but the last, which is
-// h where there are two or more.
+// The letters of an operand of a matrix product: b for all leading axes except the last, which is h
+// if there are at least two.
 std::string LettersOf(size_t rank, std::string_view rows) {
   std::string letters(rank - 2, 'b');
   if (rank > 3) letters.back() = 'h';
@@ -52,7 +52,7 @@ class AttentionFuser {
   AttentionFuser(Model::Impl& model, FusedOperators fused, Autograd autograd)
       : model_(model),
         is_captured_(fused == FusedOperators::kCaptured),
-        is_of_gpu_(is_captured_ && autograd == Autograd::kTorchCuda),
+        is_gpu_(is_captured_ && autograd == Autograd::kTorchCuda),
         facts_(FindFacts(model)),
         readers_(model, facts_) {}
 
@@ -61,7 +61,7 @@ class AttentionFuser {
       const ModelOperation& operation = model_.operations[i];
       if (!operation.is_standard() || !facts_.operations[i].is_live) continue;
       if (operation.type() == "Softmax") FuseAround(i);
-      if (operation.type() == "Attention") FuseOwn(i);
+      if (operation.type() == "Attention") FuseOnnxAttention(i);
     }
   }
 
@@ -79,8 +79,8 @@ class AttentionFuser {
 
   // ---- Origins ----------------------------------------------------------------------------------
 
-  // Returns whether the operators were one attention in PyTorch, or may have been, as their origin
-  // is unknown.
+  // True if the operators were one attention in PyTorch, or may have been because their origin is
+  // unknown.
   bool MayBeCaptured(const FoundAttention& found) {
     if (!is_captured_) return true;
     const auto origin = CommonOrigin(model_, {found.scores, found.softmax, found.output});
@@ -89,30 +89,30 @@ class AttentionFuser {
     return !origin->is_known() || origin->target.find("scaled_dot_product") != std::string::npos;
   }
 
-  // Exporters scale both queries and keys by the root of the scale; hand-written models don't.
+  // Exporters scale both queries and keys by the square root of the scale; hand-written models
+  // don't.
   bool IsCaptured(const RowsOfHeads& q, const RowsOfHeads& k) const {
     return !is_captured_ || origin_.is_known() || (q.scale == k.scale && q.scale != 1);
   }
 
-  // Returns whether the operation is a part of the attention that is being fused.
-  bool IsOfAttention(const ModelOperation& operation) const {
+  // True if the operation is a part of the current attention.
+  bool IsInAttention(const ModelOperation& operation) const {
     return !is_captured_ || OriginOf(model_, operation).name == origin_.name;
   }
 
-  // Returns whether the attention itself repeats keys and values by this Expand. Transformers
-  // leaves that to PyTorch, except while it is exported, from a line that calls
-  // attention_interface.
+  // True if this Expand repeats keys and values within the attention itself. Transformers leaves
+  // repeating to PyTorch, except during export, in a line that calls attention_interface.
   bool IsRepeated(const ModelOperation& expand) const {
     if (!is_captured_) return true;
     if (!origin_.is_known()) return false;
-    return IsOfAttention(expand) || (TraceHas(model_, expand, "transformers/") &&
+    return IsInAttention(expand) || (TraceHas(model_, expand, "transformers/") &&
                                      TraceHas(model_, expand, "attention_interface("));
   }
 
   // ---- Axes -----------------------------------------------------------------------------------
 
-  // Goes from the operand of a product to the furthest tensor that holds the same rows in an order
-  // of whole axes; nothing if there is none.
+  // Follows the operand of a product up to the furthest tensor with the same rows and whole axes in
+  // some order; nullopt if there is none.
   std::optional<RowsOfHeads> RowsAbove(ValueIndex value, const std::string& letters,
                                        bool may_repeat) const {
     std::optional<RowsOfHeads> best;
@@ -132,7 +132,7 @@ class AttentionFuser {
       } else if (producer->type() == "Expand" && may_repeat && IsRepeated(*producer)) {
         axes = axes->BeforeExpand(DimsOf(above));
       } else if (const auto factor = FactorOf(model_, facts_, *producer);
-                 factor && IsOfAttention(*producer)) {
+                 factor && IsInAttention(*producer)) {
         above = producer->inputs[factor->position];
         scale *= factor->factor;
       } else {
@@ -143,9 +143,9 @@ class AttentionFuser {
     return best;
   }
 
-  // Goes from the result of a product down, as far as the tensor is only moved. Sets the operation
-  // that makes the tensor. Where PyTorch copies what was moved, both tensors exist, so the result
-  // is that from before the movement. Exporters write that copy as a CPU's kernels need it.
+  // Follows the result of a product down while the tensor is only moved. Sets the operation that
+  // produces the tensor. If PyTorch copies the moved tensor, both tensors exist, so this returns
+  // the one before the move. Exporters write that copy as a CPU's kernels need it.
   std::optional<RowsOfHeads> RowsBelow(ValueIndex value, const std::string& letters,
                                        bool has_heads_first, size_t* producer) const {
     std::optional<RowsOfHeads> best;
@@ -183,7 +183,7 @@ class AttentionFuser {
 
   // ---- Masks and biases -----------------------------------------------------------------------
 
-  // What the term has along batch, heads, queries and keys; empty if it cannot be said so.
+  // The term's sizes along batch, heads, queries and keys; empty if it does not have this form.
   Dims DimsOfTerm(const FoundTerm& term, const AttentionCounts& counts) const {
     Dims dims = DimsOf(term.value);
     const size_t rank = term.scores.size();
@@ -196,7 +196,7 @@ class AttentionFuser {
       if (term.scores[lead] != counts.heads) return {};
       result[1] = dims[lead];
     }
-    // Outer axes may be broadcast, inner ones not: sample n then has the elements of n % samples.
+    // Only outer axes may be broadcast: sample n then uses the elements of n % samples.
     bool is_broadcast = false;
     for (size_t i = lead; i-- > 0;) {
       if (term.scores[i] == 1) continue;
@@ -216,7 +216,7 @@ class AttentionFuser {
     double fill = kHiddenScore;
   };
 
-  // Returns the terms as FusedAttention takes them; nothing if it cannot.
+  // Returns the terms as FusedAttention takes them; nullopt if it can't.
   std::optional<Terms> ReadTerms(const std::vector<FoundTerm>& found, double fill,
                                  const AttentionCounts& counts) const {
     Terms terms;
@@ -228,7 +228,7 @@ class AttentionFuser {
       const bool is_whole = dims[2] == counts.queries && dims[3] == counts.keys;
       if (IsTrainedTerm(facts_, term.value) && !is_whole) return std::nullopt;
       const bool is_mask_taken = terms.mask.value != kNoValue;
-      // A boolean is the mask. The bias can be one that shows what is seen, and hides wholly.
+      // A boolean is the mask. The bias can be a boolean that shows keys, or hides them completely.
       if (is_mask_taken && term.is_bool && !terms.mask.is_bool) {
         terms.bias = std::exchange(terms.mask, term);
         terms.bias_dims = std::exchange(terms.mask_dims, dims);
@@ -257,11 +257,11 @@ class AttentionFuser {
     bool is_causal = false;
   };
 
-  // Returns whether the result has its heads first in memory, so that moving them is a copy.
-  // Kernels for GPUs have the queries' heads side by side: always the memory-efficient one, which
-  // takes 32 bits and masks, and flash attention if queries have them so.
+  // True if the result has its heads first in memory, so that moving them is a copy. GPU kernels
+  // keep the queries' heads side by side: always the memory-efficient kernel, which takes 32 bits
+  // and masks, and flash attention if the queries do.
   bool HasHeadsFirst(const NewAttention& made) const {
-    if (!is_of_gpu_) return true;
+    if (!is_gpu_) return true;
     const bool has_mask = made.terms.mask.value != kNoValue || made.terms.bias.value != kNoValue;
     const int32_t type = model_.value(made.q.value).elem_type;
     return type != onnx::TensorProto::FLOAT && !has_mask &&
@@ -322,7 +322,7 @@ class AttentionFuser {
            counts.value_size > 0 && std::max(counts.size, counts.value_size) <= kMaxAttentionSize;
   }
 
-  // Replaces the operation `target`; the new one has the name and the place in the file of `named`.
+  // Replaces the operation `target`. The new one takes the name and the file position of `named`.
   void Replace(size_t target, size_t named, const NewAttention& made) {
     model_.made_nodes.push_back(NodeOf(made));
     onnx::NodeProto& node = model_.made_nodes.back();
@@ -347,8 +347,8 @@ class AttentionFuser {
     operation.outputs = {made.y.value};
   }
 
-  // Finds the tensors of queries, keys and values. Keys and values that do not share their heads
-  // alike are taken as they are repeated.
+  // Finds the tensors of queries, keys and values. If keys and values share heads differently, uses
+  // the repeated ones.
   bool FindRows(const std::vector<ValueIndex>& operands, const std::vector<std::string>& letters,
                 NewAttention& made) const {
     const auto q = RowsAbove(operands[0], letters[0], false);
@@ -358,7 +358,7 @@ class AttentionFuser {
       k = RowsAbove(operands[1], letters[1], false);
       v = RowsAbove(operands[2], letters[2], false);
     }
-    // A scale of the values is none of the scores.
+    // Values must not be scaled, because the scale applies to scores.
     if (!q || !k || !v || v->scale != 1) return false;
     made.q = *q;
     made.k = *k;
@@ -368,7 +368,7 @@ class AttentionFuser {
   }
 
   void FuseAround(size_t softmax) {
-    const auto found = FindAttentionAround(model_, facts_, readers_, softmax, is_of_gpu_);
+    const auto found = FindAttentionAround(model_, facts_, readers_, softmax, is_gpu_);
     if (!found || !MayBeCaptured(*found)) return;
     const ModelOperation& scores = model_.operations[found->scores];
     const ModelOperation& output = model_.operations[found->output];
@@ -402,7 +402,7 @@ class AttentionFuser {
 
   // ---- ONNX's Attention -----------------------------------------------------------------------
 
-  // Returns whether FusedAttention can do what this Attention does.
+  // True if FusedAttention can do everything that this Attention does.
   bool IsPlain(const ModelOperation& attention, const OpSpec& spec) const {
     for (size_t i = 4; i < attention.inputs.size(); ++i) {
       if (attention.inputs[i] != kNoValue) return false;
@@ -416,7 +416,7 @@ class AttentionFuser {
            spec.Int("right_window_size", -1) < 0;
   }
 
-  void FuseOwn(size_t index) {
+  void FuseOnnxAttention(size_t index) {
     const ModelOperation& attention = model_.operations[index];
     const OpSpec& spec = facts_.operations[index].spec;
     if (!IsPlain(attention, spec)) return;
@@ -442,8 +442,8 @@ class AttentionFuser {
     if (!terms) return;
     made.terms = *terms;
     size_t target = index;
-    if (!FindOwnRows(attention, is_split ? "bhsd" : "", &target, made)) return;
-    made.k.repeats *= heads / key_heads;  // Heads that the operator itself shares.
+    if (!FindOnnxRows(attention, is_split ? "bhsd" : "", &target, made)) return;
+    made.k.repeats *= heads / key_heads;  // Heads shared by the operator itself.
     Replace(target, index, made);
   }
 
@@ -455,9 +455,9 @@ class AttentionFuser {
     return {{mask, {counts.batch, counts.heads, counts.queries, counts.keys}, false, is_bool}};
   }
 
-  // `letters` is empty if heads lie side by side in the last axis.
-  bool FindOwnRows(const ModelOperation& attention, const std::string& letters, size_t* target,
-                   NewAttention& made) const {
+  // `letters` is empty if the last axis holds all heads.
+  bool FindOnnxRows(const ModelOperation& attention, const std::string& letters, size_t* target,
+                    NewAttention& made) const {
     const ValueIndex result = attention.outputs[0];
     if (letters.empty()) {
       made.q = {attention.inputs[0], "bshd"};
@@ -476,10 +476,10 @@ class AttentionFuser {
 
   Model::Impl& model_;
   const bool is_captured_;
-  const bool is_of_gpu_;
+  const bool is_gpu_;
   const ModelFacts facts_;
   const ValueReaders readers_;
-  Origin origin_;  // With kCaptured: of the attention that is being fused.
+  Origin origin_;  // With kCaptured: the origin of the current attention.
 };
 
 }  // namespace

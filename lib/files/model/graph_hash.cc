@@ -20,8 +20,8 @@ using onnx::NodeProto;
 
 constexpr int kDeepestCalls = 64;  // Models with more deeply nested calls are refused.
 
-// An operator that has float inputs on which the shape of its output depends, or on which it
-// depends whether the output is a view: those from `first_input` on.
+// Operators with float inputs, from `first_input` on, that determine the output's shape or whether
+// the output is a view.
 struct ShapeOperandRow {
   std::string_view op;
   int first_input;
@@ -35,7 +35,7 @@ bool IsShapeOperand(const NodeProto& node, int input) {
   });
 }
 
-// Returns whether integers or booleans are folded from operands of any type.
+// True if the node computes integers or booleans from operands of any type.
 bool MakesIntegers(const NodeProto& node) {
   static constexpr std::string_view kOps[] = {
       "CastLike", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "NonZero"};
@@ -45,14 +45,14 @@ bool MakesIntegers(const NodeProto& node) {
   return !IsFloatType(static_cast<int32_t>(IntAttribute(node, "to", 0)));
 }
 
-// Returns whether the result does not depend on the contents of any input.
+// True if the result does not depend on the contents of any input.
 bool IsAlwaysConstant(const NodeProto& node) {
   return node.op_type() == "Constant" || node.op_type() == "Shape" || node.op_type() == "Size";
 }
 
 }  // namespace
 
-// Searches one body: the main graph or a function, with the branches inside.
+// Searches one body: the main graph or a function, including branches.
 class ShapeOperandFinder {
  public:
   explicit ShapeOperandFinder(ShapeOperands& all) : all_(all) {}
@@ -78,7 +78,7 @@ class ShapeOperandFinder {
     for (const NodeProto& node : graph.node()) AddNode(node);
   }
 
-  // The contents of a node come before it.
+  // The body of a node is hashed before it.
   void AddNode(const NodeProto& node) {
     for (const auto& attribute : node.attribute()) {
       if (attribute.has_g()) AddBranch(node, attribute.g());
@@ -182,7 +182,7 @@ using onnx::NodeProto;
 using onnx::TensorProto;
 using onnx::TypeProto;
 
-// It comes first, so that a change of the definition changes every hash.
+// Comes first, so that a change of the definition changes every hash.
 constexpr std::string_view kDefinition = "ckplan graph 1";
 
 template <typename Proto>
@@ -200,7 +200,7 @@ bool IsAlwaysRead(int32_t elem_type) {
          elem_type == TensorProto::BOOL;
 }
 
-// Every list and every text begins with its length, so different graphs never give the same bytes.
+// Every list and text begins with its length, so different graphs never give the same bytes.
 class GraphHasher {
  public:
   explicit GraphHasher(const onnx::ModelProto& model) : model_(model), operands_(model) {}
@@ -421,7 +421,7 @@ class GraphHasher {
 
   const onnx::ModelProto& model_;
   ShapeOperands operands_;
-  const ShapeOperands::Names* names_ = nullptr;  // The names in the body that is being written.
+  const ShapeOperands::Names* names_ = nullptr;  // Names in the current body.
   Sha256 hash_;
   std::string pending_;
 };

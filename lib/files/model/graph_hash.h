@@ -1,14 +1,14 @@
 // The identity of a model: a hash of its graph without its weights.
 //
-// The hash covers, in the order of the file if that order matters and sorted otherwise: the
-// operator sets; inputs, outputs, initializers and declared values by name, type and shape, with
-// the names of dimensions; nodes by name, operator, operands and attributes; functions; and the
-// contents of those constants on which shapes depend: small integers, booleans, and the floats that
-// ShapeOperands names. docs/loader.md lists what the hash leaves out.
+// The hash covers, in file order where the order matters and sorted otherwise: the operator sets;
+// inputs, outputs, initializers and declared values by name, type and shape, with the names of
+// dimensions; nodes by name, operator, operands and attributes; functions; and the contents of
+// constants that shapes depend on: small integers, booleans, and the floats of ShapeOperands.
+// docs/loader.md lists what the hash omits.
 //
-// The hash covers the message that protobuf has read, not its bytes, so neither the order of fields
-// nor the form in which a tensor stores its elements matters. The cost is linear in the number of
-// nodes, since the contents of large tensors were left out when the file was scanned.
+// The hash covers the parsed message, not the file's bytes, so neither the order of fields nor the
+// encoding of tensors matters. The cost is linear in the number of nodes, because large tensors are
+// skipped when the file is scanned.
 #pragma once
 
 #include <map>
@@ -20,16 +20,16 @@
 
 namespace ckplan {
 
-// Finds the constants of a model from which shapes are computed, such as the scales of a Resize. It
-// uses only the file, before any dimension is bound.
+// Finds the constants that a model's shapes are computed from, such as the scales of a Resize,
+// using only the file, before any dimension is bound.
 //
 // A float initializer is usually a weight: no plan depends on its contents, and training changes
-// them. A few belong to the graph. A constant is a shape operand if an operator reads it as a
-// number on which its shape depends. It is one as well if such a number, or an integer, is computed
-// from it by folded operations, all of whose operands are constants or shapes of tensors.
+// them. A few belong to the graph. A constant is a shape operand if an operator's shape depends on
+// it as a number, or if such a number, or an integer, is computed from it by folded operations
+// whose operands are all constants or shapes of tensors.
 class ShapeOperands {
  public:
-  // The names of values. Branches of control flow share the names of the graph around them.
+  // Names of values. Branches of control flow share the names of the enclosing graph.
   using Names = std::unordered_set<std::string>;
 
   explicit ShapeOperands(const onnx::ModelProto& model);

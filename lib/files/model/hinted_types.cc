@@ -20,8 +20,8 @@ namespace {
 
 using onnx::TensorProto;
 
-// Their rows in lib/problem/ops/op_table.def say what they cost.
-constexpr std::string_view kOwnHints[] = {
+// lib/problem/ops/op_table.def has the costs of these operators.
+constexpr std::string_view kBuiltInHints[] = {
     "ai.onnx.ml::Imputer=like:0",
     "ai.onnx.ml::Normalizer=float32[0.*,0.-1]",
     "ai.onnx.ml::Scaler=float32[0.*,0.-1]",
@@ -33,10 +33,10 @@ constexpr std::string_view kOwnHints[] = {
     "com.microsoft::MatMulNBits=[0.*,@N]",
 };
 
-const std::vector<OpHint>& OwnHints() {
+const std::vector<OpHint>& BuiltInHints() {
   static const std::vector<OpHint> kHints = [] {
     std::vector<OpHint> hints;
-    for (const std::string_view text : kOwnHints) hints.push_back(*ParseOpHint(text));
+    for (const std::string_view text : kBuiltInHints) hints.push_back(*ParseOpHint(text));
     return hints;
   }();
   return kHints;
@@ -68,7 +68,7 @@ const ModelValue* InputAt(const Model::Impl& model, const ModelOperation& operat
   return input == kNoValue || !model.value(input).has_shape ? nullptr : &model.value(input);
 }
 
-// Appends what a dimension of a rule stands for. Returns false if it is unknown.
+// Appends the size of a dimension in a rule. Returns false if it is unknown.
 bool AppendDim(const Model::Impl& model, const ModelOperation& operation, const OpHint::Dim& dim,
                Dims* dims) {
   if (!dim.attribute.empty()) {
@@ -121,11 +121,11 @@ std::optional<onnx::TypeProto> TypeByRule(const Model::Impl& model, const ModelO
   return TensorOfType(*type, dims);
 }
 
-// The rules of integer products are those of a product with one matrix.
+// The rules for integer products cover only products with one matrix.
 bool IsBatchedProduct(const Model::Impl& model, const ModelOperation& operation,
                       const OpHint& hint) {
   const bool is_product =
-      &hint == FindHint(OwnHints(), *operation.node) &&
+      &hint == FindHint(BuiltInHints(), *operation.node) &&
       (hint.type == "DynamicQuantizeMatMul" || hint.type == "MatMulIntegerToFloat");
   const ModelValue* const weight = is_product ? InputAt(model, operation, 1) : nullptr;
   return weight != nullptr && weight->dims.size() != 2;
@@ -158,8 +158,8 @@ bool Describes(const OpHint& hint, const onnx::NodeProto& node) {
   return hint.type == node.op_type() && PlainDomain(hint.domain) == PlainDomain(node.domain());
 }
 
-// Returns whether nodes of this type are read without a description: ONNX, or a function of the
-// model, says what they do.
+// True if ONNX, or a function of the model, defines nodes of this type, so that they need no
+// description.
 bool IsDefined(const Model::Impl& model, const OpHint& hint) {
   const auto& functions = model.proto->functions();
   return onnx::OpSchemaRegistry::Schema(hint.type, PlainDomain(hint.domain)) != nullptr ||
@@ -181,11 +181,10 @@ Result<Done> CheckIsUsed(const Model::Impl& model, const OpHint& hint,
   const bool is_there = std::any_of(nodes.begin(), nodes.end(), [&](const onnx::NodeProto* node) {
     return Describes(hint, *node);
   });
-  if (is_there && !IsDefined(model, hint)) return Done{};  // The step leaves it out.
+  if (is_there && !IsDefined(model, hint)) return Done{};  // The step doesn't include it.
   if (is_there) {
     return MakeError(ErrorCode::kUsage,
-                     fmt::format("{}: --op-shape {}: ckplan knows this operator; leave the "
-                                 "description out",
+                     "{}: --op-shape {}: ckplan already knows this operator; omit the " "description",
                                  file, ShortName(name)));
   }
   std::set<std::string> known;
@@ -222,8 +221,8 @@ Result<Done> CheckReads(const Model::Impl& model, const OpHint& hint, const std:
 
 }  // namespace
 
-bool HasOwnHint(const onnx::NodeProto& node) {
-  return !IsStandard(node) && FindHint(OwnHints(), node) != nullptr;
+bool HasBuiltInHint(const onnx::NodeProto& node) {
+  return !IsStandard(node) && FindHint(BuiltInHints(), node) != nullptr;
 }
 
 const OpHint* GivenHintFor(const Model::Impl& model, const onnx::NodeProto& node) {
@@ -232,7 +231,7 @@ const OpHint* GivenHintFor(const Model::Impl& model, const onnx::NodeProto& node
 
 const OpHint* HintFor(const Model::Impl& model, const onnx::NodeProto& node) {
   const OpHint* given = GivenHintFor(model, node);
-  return given != nullptr ? given : FindHint(OwnHints(), node);
+  return given != nullptr ? given : FindHint(BuiltInHints(), node);
 }
 
 std::string OptionalName(const OpHint& hint) { return NameOf(hint) + "="; }

@@ -1,6 +1,6 @@
-// The types of results of operators that ONNX doesn't know: as the user describes them
-// (lib/problem/ops/op_hint.h), or as ckplan does (com.microsoft's products with quantized weights,
-// and others for which ONNX has no rule).
+// Types of the results of operators that ONNX doesn't know, from the user's description
+// (lib/problem/ops/op_hint.h) or ckplan's own (com.microsoft's products with quantized weights, and
+// others without a rule in ONNX).
 #pragma once
 
 #include <set>
@@ -12,26 +12,25 @@
 
 namespace ckplan {
 
-// Returns the description of the operator, the user's first; null if there is none.
+// Returns the operator's description, preferring the user's; null if none.
 const OpHint* HintFor(const Model::Impl& model, const onnx::NodeProto& node);
 
-// Returns the user's description of the operator; null if there is none. It counts only for
-// operators that have no ONNX schema.
+// Returns the user's description of the operator; null if none. It applies only to operators
+// without an ONNX schema.
 const OpHint* GivenHintFor(const Model::Impl& model, const onnx::NodeProto& node);
 
-// Returns whether ckplan itself describes the operator.
-bool HasOwnHint(const onnx::NodeProto& node);
+// True if ckplan itself describes the operator.
+bool HasBuiltInHint(const onnx::NodeProto& node);
 
-// Returns one type for each output; unset where it stays unknown.
+// Returns one type per output; unset if unknown.
 std::vector<onnx::TypeProto> HintedTypes(const Model::Impl& model, const ModelOperation& operation);
 
-// The name under which settings that a model may lack list an operator
-// (LoadOptions::optional_dims).
+// The operator's name in LoadOptions::optional_dims.
 std::string OptionalName(const OpHint& hint);
 
-// kUsage: a description is of an operator that the model doesn't have, and is not optional, or of
-// one that ckplan knows anyway. kInvalidInput: backward is said to read an operand that no node of
-// this type has. Must be called once the graph is expanded.
+// Fails with kUsage if a description is not optional and the model lacks its operator, or if ckplan
+// already knows the operator. Fails with kInvalidInput if backward would read an operand that no
+// node of this type has. Call it after expanding the graph.
 Result<Done> CheckHints(const Model::Impl& model, const std::set<std::string>& optional,
                         const std::string& file);
 

@@ -41,7 +41,7 @@ class NodeContext final : public onnx::InferenceContext {
   }
   size_t getNumInputs() const override { return operation_.inputs.size(); }
   const onnx::TypeProto* getInputType(size_t index) const override {
-    // ONNX's own context throws here as well: its rules rely on it for damaged files.
+    // ONNX's own context also throws here, and its rules rely on this for damaged files.
     if (index >= operation_.inputs.size()) fail_type_inference("it has no input ", index);
     const ModelValue* value = InputAt(index);
     return value == nullptr || value->type.value_case() == onnx::TypeProto::VALUE_NOT_SET
@@ -84,12 +84,12 @@ class NodeContext final : public onnx::InferenceContext {
 
   const Model::Impl& model_;
   const ModelOperation& operation_;
-  mutable std::vector<std::optional<TensorProto>> data_;  // Made when a rule asks.
+  mutable std::vector<std::optional<TensorProto>> data_;  // Created on demand.
   std::vector<onnx::TypeProto> outputs_;
 };
 
-// ONNX prefixes its messages with the kind of error, once for each function around it.
-std::string WithoutKind(std::string_view text) {
+// ONNX prefixes its messages with the kind of error, once per enclosing function.
+std::string StripKind(std::string_view text) {
   while (text.starts_with('[') && text.find("] ") < text.find(' ')) {
     text.remove_prefix(text.find("] ") + 2);
   }
@@ -106,15 +106,15 @@ void RunRule(const ModelOperation& operation, NodeContext& context) {
   }
 }
 
-// Returns whether the output always has the type of the first input, although ONNX has no rule for
-// it, or, for MeanVarianceNormalization before opset 13, a function that its own rules refuse.
+// True if the output always has the first input's type, although ONNX has no rule for it or, for
+// MeanVarianceNormalization before opset 13, a function that its own rules reject.
 bool KeepsType(const ModelOperation& operation) {
   return operation.type() == "GroupNormalization" ||
          operation.type() == "MeanVarianceNormalization";
 }
 
-// Adds the shapes that ONNX's rules leave open. A normalised output has the type of its input. So
-// has the mask of Dropout before opset 10; since then the mask is boolean.
+// Adds shapes that ONNX's rules leave open. A normalised output has its input's type, and so has
+// the mask of Dropout before opset 10; since then the mask is boolean.
 void AddKnownShapes(const Model::Impl& model, const ModelOperation& operation,
                     std::vector<onnx::TypeProto>& outputs) {
   const bool is_dropout = operation.type() == "Dropout";
@@ -127,8 +127,8 @@ void AddKnownShapes(const Model::Impl& model, const ModelOperation& operation,
   outputs[position].mutable_tensor_type()->set_elem_type(TensorProto::BOOL);
 }
 
-// Returns whether an input has no type, because an unknown operator makes it. ONNX's
-// rules read the types of some inputs without asking whether there is one.
+// True if an input has no type because an unknown operator produces it. Some ONNX rules read an
+// input's type without checking that it exists.
 bool HasUntypedInput(const Model::Impl& model, const ModelOperation& operation) {
   return std::any_of(operation.inputs.begin(), operation.inputs.end(), [&](ValueIndex input) {
     return input != kNoValue &&
@@ -136,7 +136,7 @@ bool HasUntypedInput(const Model::Impl& model, const ModelOperation& operation) 
   });
 }
 
-// Finds a size below 0, which ONNX's rules leave where a window is larger than what it slides over.
+// Finds a negative size, which ONNX's rules give for a window larger than its input.
 std::string NegativeSizeFault(const std::vector<onnx::TypeProto>& outputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto& shape = outputs[i].tensor_type().shape();
@@ -149,8 +149,8 @@ std::string NegativeSizeFault(const std::vector<onnx::TypeProto>& outputs) {
   return "";
 }
 
-// Corrects what ONNX's rules say of pools with ceil_mode: a window too many where it would begin in
-// the padding (before operator set 22), and where auto_pad is SAME and strides exceed the kernel.
+// Corrects ONNX's rules for pools with ceil_mode: one window too many if it would start in the
+// padding (before operator set 22), or if auto_pad is SAME and strides exceed the kernel.
 void CorrectCeilMode(const Model::Impl& model, const ModelOperation& operation,
                      std::vector<onnx::TypeProto>& outputs) {
   const std::string& type = operation.type();
@@ -197,7 +197,7 @@ bool IsFullTensor(const onnx::TypeProto& type) {
 InferredTypes InferTypes(const Model::Impl& model, const ModelOperation& operation) {
   InferredTypes inferred;
   inferred.outputs.resize(operation.outputs.size());
-  if (operation.schema == nullptr || HasOwnHint(*operation.node)) {
+  if (operation.schema == nullptr || HasBuiltInHint(*operation.node)) {
     inferred.fault = ContribFault(model, operation);
     if (inferred.fault.empty()) inferred.outputs = HintedTypes(model, operation);
     return inferred;
@@ -219,7 +219,7 @@ InferredTypes InferTypes(const Model::Impl& model, const ModelOperation& operati
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& fault) {
-    inferred.fault = WithoutKind(fault.what());
+    inferred.fault = StripKind(fault.what());
   }
   AddKnownShapes(model, operation, inferred.outputs);
   CorrectCeilMode(model, operation, inferred.outputs);
@@ -235,7 +235,7 @@ const onnx::TypeProto* DeclaredAs(const std::string& name, const Scope& scope) {
   return found == scope.declared->end() ? nullptr : found->second;
 }
 
-bool Contradict(const onnx::TypeProto& a, const onnx::TypeProto& b) {
+bool AreContradictory(const onnx::TypeProto& a, const onnx::TypeProto& b) {
   if (!a.has_tensor_type() || !b.has_tensor_type()) return false;
   const auto& one = a.tensor_type();
   const auto& other = b.tensor_type();
@@ -261,7 +261,7 @@ std::string TextOf(const onnx::TypeProto& type) {
   return TypeText(type.tensor_type().elem_type(), dims);
 }
 
-// A function may be called with other shapes than those it declares.
+// A function may be called with shapes other than those it declares.
 bool IsInFunction(const Scope& scope) {
   for (const Scope* at = &scope; at != nullptr; at = at->parent) {
     if (at->attributes != nullptr) return true;
@@ -273,11 +273,11 @@ bool IsInFunction(const Scope& scope) {
 
 bool HasOtherShapes(const BoundDims& bound) {
   return std::any_of(bound.inputs.begin(), bound.inputs.end(), [](const BoundInput& input) {
-    return Contradict(input.input->type(), input.type);
+    return AreContradictory(input.input->type(), input.type);
   });
 }
 
-// If an input is given another shape than in the file, all declared types of the file are outdated.
+// If an input's shape differs from the file's, all declared types of the file are outdated.
 TypeChooser::TypeChooser(const BoundDims& bound)
     : bound_(bound), compares_(!HasOtherShapes(bound)) {}
 
@@ -287,7 +287,7 @@ onnx::TypeProto TypeChooser::Choose(const std::string& name, const Scope& scope,
   if (declared == nullptr) return made;
   onnx::TypeProto planned = made;
   if (!IsFullTensor(made)) {
-    // Declarations in files are often wrong, so they are used only if nothing else is known.
+    // Declared types are often wrong, so they are used only if no inferred type is known.
     onnx::TypeProto filled = *declared;
     if (FillDims(filled, bound_.dims) && IsFullTensor(filled)) planned = std::move(filled);
   }
@@ -300,8 +300,8 @@ void TypeChooser::Compare(const std::string& name, const Scope& scope, const std
                           const onnx::TypeProto& made, const onnx::TypeProto& planned) {
   const onnx::TypeProto* declared = DeclaredAs(name, scope);
   if (!compares_ || declared == nullptr || IsInFunction(scope)) return;
-  // Only numbers are compared, since exporters give dimensions of different sizes the same name.
-  if (!Contradict(*declared, made)) return;
+  // Compares only numbers, because exporters give dimensions of different sizes the same name.
+  if (!AreContradictory(*declared, made)) return;
   contradictions_.push_back(fmt::format("\"{}\" (declared {}, made {} by {}, planned {})",
                                         ShortName(name), TextOf(*declared), TextOf(made), producer,
                                         TextOf(planned)));
@@ -310,8 +310,8 @@ void TypeChooser::Compare(const std::string& name, const Scope& scope, const std
 std::string TypeChooser::Warning() const {
   if (contradictions_.empty()) return "";
   return fmt::format(
-      "what the file declares contradicts what operators make: {}; infer the model's shapes "
-      "again, or remove those that it declares",
+      "the file's declared types contradict the types that operators produce: {}; "
+      "infer the model's shapes again, or remove its declared types",
       ShortList(contradictions_, kShown));
 }
 

@@ -1,7 +1,7 @@
 // ONNX's type and shape inference, for one operation at a time.
 //
-// Each operator's rule is called directly, in the order of the graph, given all values folded so
-// far. This needs one pass; alternating inference of the whole graph with folding needs up to ten.
+// Calls each operator's rule directly, in graph order, with all values folded so far. This needs
+// one pass; alternating inference of the whole graph with folding needs up to ten.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@
 namespace ckplan {
 
 struct InferredTypes {
-  std::vector<onnx::TypeProto> outputs;  // One for each output; unset if the type stays unknown.
-  // Why the operation cannot have these inputs and attributes, by AttributeFault
+  std::vector<onnx::TypeProto> outputs;  // One per output; unset if unknown.
+  // Why the operation can't have these inputs and attributes, from AttributeFault
   // (operation_faults.h) or in ONNX's words; empty if it can.
   std::string fault;
 };
@@ -25,29 +25,29 @@ InferredTypes InferTypes(const Model::Impl& model, const ModelOperation& operati
 
 onnx::TypeProto TensorOfType(int32_t elem_type, const Dims& dims);
 
-// Returns whether the type is a tensor whose dimensions are all known.
+// True if the type is a tensor whose dimensions are all known.
 bool IsFullTensor(const onnx::TypeProto& type);
 
-// Chooses the types of results: those that ONNX's rules derive from an operator's inputs or, if the
-// rules do not know them, those that the file declares.
+// Chooses the types of results: those that ONNX's rules infer from an operator's inputs, or else
+// those that the file declares.
 
-// Returns whether an input is given another shape than in the file.
+// True if an input's shape differs from the file's.
 bool HasOtherShapes(const BoundDims& bound);
 
 class TypeChooser {
  public:
   explicit TypeChooser(const BoundDims& bound);
 
-  // Returns the type of the result `name` of `operation`, for which ONNX's rules give `made`.
+  // Returns the type of the result `name` of `operation`, for which ONNX's rules infer `made`.
   onnx::TypeProto Choose(const std::string& name, const Scope& scope,
                          const ModelOperation& operation, const onnx::TypeProto& made);
 
-  // Records that a result of `producer` is declared with another type than the made and planned
-  // ones.
+  // Records a contradiction if the declared type of a result of `producer` differs from the
+  // inferred and planned ones.
   void Compare(const std::string& name, const Scope& scope, const std::string& producer,
                const onnx::TypeProto& made, const onnx::TypeProto& planned);
 
-  // Returns the findings of Compare as one sentence; empty if there are none.
+  // Returns the contradictions as one sentence; empty if none.
   std::string Warning() const;
 
  private:

@@ -61,7 +61,7 @@ Result<Done> FindSetInputs(const onnx::GraphProto& graph, const LoadOptions& opt
                                                       file, ShortName(input.name), meant));
     }
     if (uses->weights.contains(input.name)) {
-      return MakeError(ErrorCode::kUsage, fmt::format("{}: input \"{}\" can't be both a parameter "
+      return MakeError(ErrorCode::kUsage, fmt::format("{}: input \"{}\" cannot be both a parameter "
                                                       "(--weights) and a constant (--set)",
                                                       file, ShortName(input.name)));
     }
@@ -72,7 +72,7 @@ Result<Done> FindSetInputs(const onnx::GraphProto& graph, const LoadOptions& opt
 
 // Returns a text such as "float[N,16]".
 std::string DeclaredTypeText(const onnx::TypeProto& type) {
-  if (!type.has_tensor_type()) return "no tensor";
+  if (!type.has_tensor_type()) return "not a tensor";
   const auto& tensor = type.tensor_type();
   const std::string element = TypeText(tensor.elem_type(), {});
   std::vector<std::string> dims;
@@ -85,17 +85,18 @@ std::string DeclaredTypeText(const onnx::TypeProto& type) {
                      tensor.has_shape() ? fmt::format("{}", fmt::join(dims, ",")) : "...");
 }
 
-Error DoesNotFit(const SetInput& given, const onnx::TypeProto& declared, const std::string& file) {
+Error TypeMismatch(const SetInput& given, const onnx::TypeProto& declared,
+                   const std::string& file) {
   const char* const numbers = given.is_real ? "real numbers" : "whole numbers";
   const std::string value =
       given.dims.empty() ? fmt::format("a {}", given.is_real ? "real" : "whole") + " number"
                          : fmt::format("{} of shape [{}]", numbers, fmt::join(given.dims, ","));
   return MakeError(ErrorCode::kUsage,
-                   fmt::format("{}: input \"{}\" is {}, and can't be set to {}", file,
+                   fmt::format("{}: input \"{}\" is {} and cannot be set to {}", file,
                                ShortName(given.name), DeclaredTypeText(declared), value));
 }
 
-// Gives the open dimensions the lengths of the lists. One number alone fits every shape of one
+// Sets open dimensions to the lengths of the lists. A single number fits every shape with one
 // element. Returns false if the shape has other lengths.
 bool FitDims(const Dims& given, onnx::TypeProto* type, Dims* dims) {
   auto& tensor = *type->mutable_tensor_type();
@@ -130,7 +131,7 @@ Result<InputUses> FindInputUses(const onnx::GraphProto& graph, const LoadOptions
   for (const auto& input : graph.input()) {
     const bool is_number = input.type().has_tensor_type() &&
                            input.type().tensor_type().elem_type() != TensorProto::STRING;
-    // Nobody needs to know the size of text that nothing reads.
+    // The type of an input that nothing reads does not matter.
     const bool is_idle = input.has_type() && !is_number && !part.names.contains(input.name());
     if (!part.Needs(input.name()) || is_idle) uses.left_out.insert(input.name());
   }
@@ -159,7 +160,7 @@ Result<ConstantValue> ContentsOf(const SetInput& given, onnx::TypeProto* type,
   const bool is_number = type->has_tensor_type() && value.elem_type != TensorProto::STRING &&
                          TensorBytes(value.elem_type, {}).has_value();
   if (!is_number || (given.is_real && !is_float) || !FitDims(given.dims, type, &value.dims)) {
-    return DoesNotFit(given, declared, file);
+    return TypeMismatch(given, declared, file);
   }
   if (is_float) {
     value.reals =
@@ -169,7 +170,7 @@ Result<ConstantValue> ContentsOf(const SetInput& given, onnx::TypeProto* type,
   }
   ConstantValue normal = value;
   NormalizeToType(normal);
-  if (normal.ints != value.ints) return DoesNotFit(given, declared, file);
+  if (normal.ints != value.ints) return TypeMismatch(given, declared, file);
   return normal;
 }
 

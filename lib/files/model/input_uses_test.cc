@@ -82,7 +82,7 @@ TEST_CASE("set: contents decide branches; else the costlier one is planned, with
   REQUIRE_MESSAGE(model.ok(), model.error().message);
   CHECK(Lowered(*model).graph.nodes().size() == 2);
   REQUIRE(model->warnings().size() == 1);
-  CHECK(model->warnings()[0].find("is planned by its then_branch, the costlier one; choose with "
+  CHECK(model->warnings()[0].find("is planned with its then_branch, the costlier one; choose with "
                                   "--set deep=") != std::string::npos);
 }
 
@@ -94,7 +94,7 @@ TEST_CASE("set: contents that do not fit the input are refused") {
   LoadOptions both = Set({"w=1"});
   both.weights = {"w"};
   CheckFails(LoadText(kTrainedInputs, both), ErrorCode::kUsage,
-             "can't be both a parameter (--weights) and a constant (--set)");
+             "cannot be both a parameter (--weights) and a constant (--set)");
   CheckFails(LoadText("g (float[N,K] x, int64[K] s) => (float[N,K] y) { y = Relu(x) }",
                       [] {
                         LoadOptions options = Set({"s=[1,2]"});
@@ -119,10 +119,10 @@ TEST_CASE("set: a shape that is given besides must be that of the contents") {
 
 TEST_CASE("set: a refusal shows the shape that the file declares") {
   CheckFails(LoadText(kShaped, Set({"x=5"})), ErrorCode::kUsage,
-             "input \"x\" is float[N,12], and can't be set to a whole number");
+             "input \"x\" is float[N,12] and cannot be set to a whole number");
   CheckFails(LoadText("g (float[N,16] x, int64[K,2] k) => (float[N,16] y) { y = Relu(x) }",
                       Set({"k=0.5"})),
-             ErrorCode::kUsage, "input \"k\" is int64[K,2], and can't be set to a real number");
+             ErrorCode::kUsage, "input \"k\" is int64[K,2] and cannot be set to a real number");
 }
 
 TEST_CASE("set: the inputs that decide a shape are named") {

@@ -48,10 +48,10 @@ class LongestName {
   void Model(const onnx::ModelProto& model) {
     Graph(model.graph());
     for (const onnx::FunctionProto& function : model.functions()) {
-      Offer(function.name());
-      Offer(function.domain());
-      OfferAll(function.input());
-      OfferAll(function.output());
+      Consider(function.name());
+      Consider(function.domain());
+      ConsiderAll(function.input());
+      ConsiderAll(function.output());
       Declared(function.value_info());
       Nodes(function.node());
     }
@@ -60,29 +60,29 @@ class LongestName {
   const std::string& found() const { return *longest_; }
 
  private:
-  void Offer(const std::string& name) {
+  void Consider(const std::string& name) {
     if (name.size() > longest_->size()) longest_ = &name;
   }
-  void OfferAll(const google::protobuf::RepeatedPtrField<std::string>& names) {
-    for (const std::string& name : names) Offer(name);
+  void ConsiderAll(const google::protobuf::RepeatedPtrField<std::string>& names) {
+    for (const std::string& name : names) Consider(name);
   }
 
   void Declared(const google::protobuf::RepeatedPtrField<onnx::ValueInfoProto>& infos) {
     for (const onnx::ValueInfoProto& info : infos) {
-      Offer(info.name());
-      for (const auto& dim : info.type().tensor_type().shape().dim()) Offer(dim.dim_param());
+      Consider(info.name());
+      for (const auto& dim : info.type().tensor_type().shape().dim()) Consider(dim.dim_param());
     }
   }
 
   void Nodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
     for (const onnx::NodeProto& node : nodes) {
-      Offer(node.name());
-      Offer(node.op_type());
-      Offer(node.domain());
-      OfferAll(node.input());
-      OfferAll(node.output());
+      Consider(node.name());
+      Consider(node.op_type());
+      Consider(node.domain());
+      ConsiderAll(node.input());
+      ConsiderAll(node.output());
       for (const onnx::AttributeProto& attribute : node.attribute()) {
-        Offer(attribute.name());
+        Consider(attribute.name());
         if (attribute.has_g()) Graph(attribute.g());
         for (const onnx::GraphProto& graph : attribute.graphs()) Graph(graph);
       }
@@ -90,11 +90,11 @@ class LongestName {
   }
 
   void Graph(const onnx::GraphProto& graph) {
-    Offer(graph.name());
+    Consider(graph.name());
     Declared(graph.input());
     Declared(graph.output());
     Declared(graph.value_info());
-    for (const onnx::TensorProto& tensor : graph.initializer()) Offer(tensor.name());
+    for (const onnx::TensorProto& tensor : graph.initializer()) Consider(tensor.name());
     Nodes(graph.node());
   }
 
@@ -102,8 +102,8 @@ class LongestName {
   const std::string* longest_ = &empty_;
 };
 
-// Names are copied, compared and joined, so their lengths count many times. kUnsupported: the name
-// of a graph, node, tensor, dimension, operator or domain is longer than 16 KiB.
+// Names are copied, compared and joined, so long names are costly. Fails with kUnsupported if the
+// name of a graph, node, tensor, dimension, operator or domain is longer than 16 KiB.
 Result<Done> CheckNames(const onnx::ModelProto& model, const std::string& file) {
   LongestName longest;
   longest.Model(model);
@@ -119,15 +119,14 @@ Result<Done> CheckNames(const onnx::ModelProto& model, const std::string& file) 
 constexpr int64_t kFloat32Bytes = 4;
 constexpr int64_t kBFloat16Bytes = 2;
 
-// Returns whether the activation type changes the size of tensors with this ONNX type: float32,
-// float16, bfloat16 and float64.
+// True for float32, float16, bfloat16 and float64, whose size depends on the activation type.
 bool FollowsActivationType(int32_t elem_type) {
   return elem_type == onnx::TensorProto::FLOAT || elem_type == onnx::TensorProto::FLOAT16 ||
          elem_type == onnx::TensorProto::BFLOAT16 || elem_type == onnx::TensorProto::DOUBLE;
 }
 
 // Sets the sizes of float values that depend on the batch to those of `type`. Their `elem_type`
-// stays, so that the same operations are views. kInvalidInput: the size of a value overflows.
+// stays, so that the same operations are views. Fails with kInvalidInput if a size overflows.
 Result<Done> SetActivationType(Model::Impl& model, ActivationType type) {
   model.activation_type = type;
   if (type == ActivationType::kOfModel) return Done{};
@@ -139,9 +138,10 @@ Result<Done> SetActivationType(Model::Impl& model, ActivationType type) {
     const auto bytes =
         CheckedMul(ElementCount(value.dims).value_or(kMaxTotalBytes.count()), element);
     if (!bytes || *bytes > kMaxTotalBytes.count()) {
-      return MakeError(ErrorCode::kInvalidInput,
-                       fmt::format("{}: \"{}\" is beyond any machine; use smaller dimensions",
-                                   model.identity.name, value.name));
+      return MakeError(
+          ErrorCode::kInvalidInput,
+          fmt::format("{}: \"{}\" is too large for any machine; use smaller dimensions",
+                      model.identity.name, value.name));
     }
     value.bytes = Bytes(*bytes);
   }
@@ -150,13 +150,13 @@ Result<Done> SetActivationType(Model::Impl& model, ActivationType type) {
 
 // ---- Frozen parameters ----
 
-// A frozen parameter occupies memory like any other, but has no gradient, and so no optimizer
-// state: the base of a model that LoRA adapts, or a backbone. lib/files/model/facts.h derives what
-// is then not saved, and which nodes have no backward.
+// A frozen parameter occupies memory but has no gradient and no optimizer state: the base of a
+// model that LoRA adapts, or a backbone. lib/files/model/facts.h derives which values need not be
+// saved, and which nodes have no backward.
 
-// Marks the parameters that the patterns choose by the names of their initializers or Constants. A
-// pattern may also fit parameters that are not trained anyway, such as scales of quantized weights.
-// kUsage: a pattern fits no parameter.
+// Marks the parameters whose initializers or Constants match the patterns. A pattern may also match
+// parameters that are never trained, such as scales of quantized weights. Fails with kUsage if a
+// pattern matches no parameter.
 Result<Done> FreezeParameters(Model::Impl& model, const NamePatterns& patterns) {
   if (patterns.empty()) return Done{};
   const ModelFacts facts = FindFacts(model);
@@ -177,7 +177,7 @@ Result<Done> FreezeParameters(Model::Impl& model, const NamePatterns& patterns) 
 
 // ---- Sizes of 0 ----
 
-bool IsEveryOutputEmpty(const Model::Impl& model) {
+bool AreAllOutputsEmpty(const Model::Impl& model) {
   return std::all_of(model.graph_outputs.begin(), model.graph_outputs.end(),
                      [&model](ValueIndex output) {
                        const Dims& dims = model.value(output).dims;
@@ -185,7 +185,8 @@ bool IsEveryOutputEmpty(const Model::Impl& model) {
                      });
 }
 
-// A cache may be empty, but the batch may not. kUsage: a given size of 0 makes all outputs empty.
+// A cache may be empty, but the batch may not. Fails with kUsage if a given size of 0 makes all
+// outputs empty.
 Result<Done> CheckZeroSizes(const Model::Impl& model, const LoadOptions& options) {
   std::string subject;
   for (const auto& [name, shape] : options.input_shapes) {
@@ -195,7 +196,7 @@ Result<Done> CheckZeroSizes(const Model::Impl& model, const LoadOptions& options
   for (const auto& [name, size] : options.dims) {
     if (size == 0) subject = fmt::format("dimension \"{}\" cannot be 0", ShortName(name));
   }
-  if (subject.empty() || !IsEveryOutputEmpty(model)) return Done{};
+  if (subject.empty() || !AreAllOutputsEmpty(model)) return Done{};
   return MakeError(ErrorCode::kUsage,
                    fmt::format("{}: {}: every output would be empty; give it a size of at least 1",
                                model.identity.name, subject));
@@ -205,7 +206,7 @@ Result<Done> CheckZeroSizes(const Model::Impl& model, const LoadOptions& options
 
 // Optimising exporters fold BatchNormalization into the convolution before it and name the new bias
 // after the weight. Training such a model differs from training the original one.
-bool LooksFolded(const onnx::GraphProto& graph) {
+bool HasFoldedBatchNorm(const onnx::GraphProto& graph) {
   for (const auto& node : graph.node()) {
     if (node.op_type() == "BatchNormalization") return false;
   }
@@ -218,8 +219,8 @@ bool LooksFolded(const onnx::GraphProto& graph) {
   return false;
 }
 
-// Returns whether the node is the remainder of a PyTorch normalisation that the exporter's
-// optimizer has folded into it: it still has the metadata of the normalisation.
+// True if the exporter's optimizer folded a PyTorch normalisation into the node: the node still has
+// the metadata of the normalisation.
 bool HasFoldedNormalisation(const onnx::NodeProto& node) {
   const std::string& type = node.op_type();
   if (type != "Conv" && type != "ConvTranspose" && type != "Gemm") return false;
@@ -227,7 +228,7 @@ bool HasFoldedNormalisation(const onnx::NodeProto& node) {
   return !classes.empty() && classes.back().find("_norm") != std::string::npos;
 }
 
-// Returns whether there are any.
+// Returns false if there are none.
 bool WarnOfFoldedNormalisations(Model::Impl& model, const std::string& file) {
   std::vector<std::string> shown;
   for (const onnx::NodeProto& node : model.proto->graph().node()) {
@@ -245,8 +246,7 @@ bool WarnOfFoldedNormalisations(Model::Impl& model, const std::string& file) {
   return true;
 }
 
-// Returns what ONNX Runtime's and ONNX's own training tools have added by this node; null if
-// nothing.
+// Returns what the training tools of ONNX Runtime or ONNX added with this node; null if nothing.
 const char* TrainingPart(const onnx::NodeProto& node) {
   if (node.op_type() == "Gradient") return "a backward";
   const std::string& type = node.op_type();
@@ -264,14 +264,13 @@ bool WarnOfTraining(Model::Impl& model, const onnx::NodeProto& node, const std::
   const char* const part = TrainingPart(node);
   if (part == nullptr) return false;
   model.warnings.push_back(fmt::format(
-      "{}: node \"{}\" ({}) is of {}: the plan takes it for a part of forward, and adds a "
+      "{}: node \"{}\" ({}) belongs to {}: the plan treats it as part of forward and adds a "
       "backward to it; export the model without its training graph",
       file, ShortName(name), ShortName(node.op_type()), part));
   return true;
 }
 
-// Warns about the first such node. Operations include those of branches and functions that are
-// used.
+// Warns about the first such node. Operations include those of used branches and functions.
 void WarnOfBackward(Model::Impl& model, const std::string& file) {
   for (const onnx::NodeProto& node : model.proto->graph().node()) {
     if (WarnOfTraining(model, node, node.name(), file)) return;
@@ -287,8 +286,9 @@ void WarnOfNewerOperators(Model::Impl& model, const std::string& file) {
     const auto range = known.find(domain);
     if (range == known.end() || version <= range->second.second) continue;
     model.warnings.push_back(fmt::format(
-        "{}: operator set {} of {} is newer than {}, the newest that is known: operators are taken "
-        "to be as in that one; export for an older set if they changed",
+        "{}: operator set {} of {} is newer than {}, the newest that ckplan knows, whose operators "
+        "it "
+        "uses instead; export for an older set if they changed",
         file, version, domain.empty() ? "ai.onnx" : ShortName(domain), range->second.second));
   }
 }
@@ -297,7 +297,7 @@ void AddWarnings(Model::Impl& model, const std::string& file) {
   WarnOfBackward(model, file);
   WarnOfNewerOperators(model, file);
   if (WarnOfFoldedNormalisations(model, file)) return;
-  if (LooksFolded(model.proto->graph())) {
+  if (HasFoldedBatchNorm(model.proto->graph())) {
     model.warnings.push_back(fmt::format(
         "{}: BatchNormalization looks folded into the convolutions: the plan is for a network "
         "without it; export with training mode kept to plan the original",
@@ -305,8 +305,8 @@ void AddWarnings(Model::Impl& model, const std::string& file) {
   }
 }
 
-// A batch that is open is a dimension like any other: --batch 8 means -D N=8, or, where it has no
-// name, --input-shape x=8,3.
+// An open batch is an ordinary dimension: --batch 8 means -D N=8 or, if it has no name,
+// --input-shape x=8,3.
 Result<LoadOptions> WithOpenBatch(const onnx::GraphProto& graph, const InputUses& uses,
                                   const LoadOptions& options, const std::string& file) {
   if (options.batch == 0) return options;
@@ -322,14 +322,15 @@ Result<LoadOptions> WithOpenBatch(const onnx::GraphProto& graph, const InputUses
                                file, ShortName(dim), found->second, options.batch));
 }
 
-// If a training graph cannot be planned, the error says first that it is a training graph.
-Error RefusalOfTraining(const onnx::NodeProto& node, const std::string& file, const Error& reason) {
+// If a training graph can't be planned, the error first says that it is one.
+Error TrainingGraphError(const onnx::NodeProto& node, const std::string& file,
+                         const Error& reason) {
   return Error{
       ErrorCode::kUnsupported,
-      fmt::format(
-          "{}: a training graph, as ONNX Runtime makes: node \"{}\" ({}) is of {}; plan the "
-          "model that it was made of",
-          file, ShortName(node.name()), ShortName(node.op_type()), TrainingPart(node)),
+      fmt::format("{}: this is a training graph from ONNX Runtime: node \"{}\" ({}) belongs to {}; "
+                  "plan the "
+                  "model that it was made from",
+                  file, ShortName(node.name()), ShortName(node.op_type()), TrainingPart(node)),
       {reason.message}};
 }
 
@@ -346,8 +347,8 @@ Result<Model> Load(const std::string& path, const LoadOptions& options) {
       model.error().code == ErrorCode::kCheckFailed || !model.error().remedy.settings.empty()) {
     return model;
   }
-  return RefusalOfTraining(*training, std::filesystem::path(path).filename().string(),
-                           model.error());
+  return TrainingGraphError(*training, std::filesystem::path(path).filename().string(),
+                            model.error());
 }
 
 Result<std::vector<OpHint>> HintsIn(const LoadOptions& options, const std::string& file) {
@@ -364,7 +365,7 @@ Result<std::vector<OpHint>> HintsIn(const LoadOptions& options, const std::strin
   return hints;
 }
 
-// Reads the part of the graph that the model has. Returns the options with the batch bound.
+// Reads the model's part of the graph. Returns the options with the batch bound.
 Result<LoadOptions> ExpandPart(Model::Impl* model, const LoadOptions& given,
                                const std::string& file) {
   const onnx::GraphProto& graph = model->proto->graph();
@@ -377,13 +378,13 @@ Result<LoadOptions> ExpandPart(Model::Impl* model, const LoadOptions& given,
     return options;
   }
   if (!HasOtherShapes(bound)) model->constant_batch = ConstantBatch(bound);
-  // Where other dimensions are open, a longer first one is rather a sequence.
+  // If other dimensions are open, a first dimension above 1 is more likely a sequence.
   if (!bound.dims.empty() && model->constant_batch != 1) model->constant_batch.reset();
   CKPLAN_RETURN_IF_ERROR(ExpandGraph(*model, bound, file));
   return options;
 }
 
-// Inputs that --weights chooses, but whose type nothing trains.
+// Warns of inputs that --weights selects but whose type can't be trained.
 void WarnOfUntrainedWeights(Model::Impl& model, const std::string& file) {
   std::vector<std::string> shown;
   for (const ModelValue& value : model.values) {
@@ -401,9 +402,9 @@ void WarnOfUntrainedWeights(Model::Impl& model, const std::string& file) {
       shown.size() == 1 ? "it stays constant" : "they stay constant"));
 }
 
-// Suggests to exclude the chosen outputs that can't be planned, where nothing better is suggested.
-Error WithoutDeadOutputs(const Model::Impl& model, const std::vector<std::string>& live,
-                         const NamePatterns& chosen, Error error) {
+// Suggests excluding the selected outputs that can't be planned, unless the error has a remedy.
+Error SuggestExcludingDeadOutputs(const Model::Impl& model, const std::vector<std::string>& live,
+                                  const NamePatterns& chosen, Error error) {
   constexpr size_t kMaxExcluded = 8;
   const bool is_unplanned =
       error.code == ErrorCode::kUnsupported || error.code == ErrorCode::kInvalidInput;
@@ -418,16 +419,16 @@ Error WithoutDeadOutputs(const Model::Impl& model, const std::vector<std::string
     }
     patterns.push_back("!" + pattern);
   }
-  error.remedy = {"leave out what can't be trained with",
+  error.remedy = {"exclude what cannot be trained with",
                   {{"outputs", fmt::format("{}", fmt::join(patterns, ","))}}};
   return error;
 }
 
-void WarnOfLeftOut(Model::Impl& model, bool is_asked, const std::string& file) {
+void WarnOfExcludedOutputs(Model::Impl& model, bool is_asked, const std::string& file) {
   const std::string note = LeftOutNote(model.proto->graph(), model.part);
   if (note.empty()) return;
-  model.warnings.push_back(
-      fmt::format("{}: left out{}: {}", file, is_asked ? "" : ", since it can't be trained", note));
+  model.warnings.push_back(fmt::format("{}: left out{}: {}", file,
+                                       is_asked ? "" : " because it cannot be trained", note));
 }
 
 Result<Model> LoadParsed(const std::string& path, const LoadOptions& given, ParsedFile parsed) {
@@ -451,7 +452,7 @@ Result<Model> LoadParsed(const std::string& path, const LoadOptions& given, Pars
   if (!read.ok()) {
     std::vector<std::string> live = std::move(impl->live_outputs);
     if (!live.empty() && !given.outputs.empty()) {
-      return WithoutDeadOutputs(*impl, live, given.outputs, std::move(read).error());
+      return SuggestExcludingDeadOutputs(*impl, live, given.outputs, std::move(read).error());
     }
     if (live.empty()) return std::move(read).error();
     impl->part = PartOf(impl->proto->graph(), std::move(live), true);
@@ -461,7 +462,7 @@ Result<Model> LoadParsed(const std::string& path, const LoadOptions& given, Pars
   CKPLAN_ASSIGN_OR_RETURN(const LoadOptions options, std::move(read));
   CKPLAN_RETURN_IF_ERROR(CheckHints(*impl, given.optional_dims, file));
   WarnOfUntrainedWeights(*impl, file);
-  WarnOfLeftOut(*impl, !given.outputs.empty(), file);
+  WarnOfExcludedOutputs(*impl, !given.outputs.empty(), file);
   CKPLAN_RETURN_IF_ERROR(CheckZeroSizes(*impl, options));
   if (options.restored == RestoredOperators::kCaptured) {
     impl->is_captured = true;

@@ -34,7 +34,7 @@ namespace {
 
 // ---- Parameters that several operations of a training step train ----
 
-// Disjoint sets of values that can be merged; each is represented by one of its members.
+// Disjoint sets of values that can be merged. Each set is represented by a member.
 class ValueSets {
  public:
   explicit ValueSets(size_t values) : parent_(values) {
@@ -74,9 +74,9 @@ ValueSets WeightsOf(const Model::Impl& model, const ModelFacts& facts) {
   return sets;
 }
 
-// Returns for each operation the numbers of the parameters that it and others train, ascending; see
-// Node::shared_parameters. Parameters that are combined before the step (a weight of which two
-// parts are used) have one number together. O(operations).
+// Returns, for each operation, the numbers of the parameters that it shares with other operations,
+// ascending; see Node::shared_parameters. Parameters that are combined before the step (a weight
+// used in two parts) share a number. O(operations).
 std::vector<std::vector<int32_t>> FindSharedParameters(const Model::Impl& model,
                                                        const ModelFacts& facts) {
   ValueSets weights = WeightsOf(model, facts);
@@ -120,8 +120,7 @@ class Lowerer {
     if (facts_.outputs.empty()) {
       Error error = MakeError(
           ErrorCode::kInvalidInput,
-          fmt::format("{}: no output is a float tensor that depends on the inputs: there is "
-                      "nothing to train",
+          "{}: no output is a float tensor that depends on the inputs, so there is " "nothing to train",
                       model_.identity.name));
       SuggestEnds(model_, &error);
       if (error.remedy.settings.empty()) error.message += "; give the model such an output";
@@ -141,7 +140,7 @@ class Lowerer {
       CKPLAN_RETURN_IF_ERROR(SetWorkspaces(options_.workspaces, parts_.nodes));
     }
     parts_.name = model_.identity.name;
-    const std::vector<SignatureBuffer> buffers = OtherBuffers();
+    const std::vector<SignatureBuffer> buffers = UncountedBuffers();
     parts_.parameters = facts_.parameters;
     for (const SignatureBuffer& buffer : buffers) parts_.parameters += buffer.bytes;
     parts_.parameter_gradients = facts_.parameter_gradients;
@@ -162,9 +161,9 @@ class Lowerer {
   }
 
  private:
-  // Returns the buffers of the signature that ModelFacts::parameters does not count: those of
-  // integers, such as positions, and counters.
-  std::vector<SignatureBuffer> OtherBuffers() const {
+  // Returns the signature's buffers that ModelFacts::parameters does not count: integers, such as
+  // positions and counters.
+  std::vector<SignatureBuffer> UncountedBuffers() const {
     std::unordered_set<std::string_view> counted;
     for (const ValueIndex value : facts_.counted) counted.insert(model_.value(value).name);
     std::vector<SignatureBuffer> others = BuffersOfSignature(model_);
@@ -220,8 +219,8 @@ class Lowerer {
     }
   }
 
-  // Whether the step is PyTorch's own, with all that its operations allocate. Other readings of the
-  // file keep the figures that they had.
+  // True if the step is PyTorch's own, with everything that its operations allocate. Other readings
+  // of the file keep their figures.
   bool IsEager() const { return model_.is_captured && IsTorch(options_.autograd); }
 
   // ---- Nodes ----------------------------------------------------------------------------------
@@ -252,7 +251,7 @@ class Lowerer {
       }
       AddReads(operation, own, backward, statistic_tensor, node);
       AddPassthrough(operation, own, node);
-      // PyTorch makes the whole gradient of a weight before it adds it to that of another use.
+      // PyTorch computes a weight's whole gradient before adding it to that of another use.
       if (IsEager()) {
         node.backward_workspace = std::max(own.added_gradients, EagerTemporaries(own.spec));
       }
@@ -293,7 +292,7 @@ class Lowerer {
     return is_tensor;
   }
 
-  // Only tensors are listed: parameters and constants always exist.
+  // Lists only tensors, because parameters and constants always exist.
   void AddReads(const ModelOperation& operation, const OperationFacts& own,
                 const BackwardReads& backward, TensorId statistic, Node& node) const {
     UniqueAppender reads(node.backward_reads);
@@ -314,7 +313,7 @@ class Lowerer {
     add(uses_own_indices ? tensors_[static_cast<size_t>(operation.outputs[1])] : statistic);
   }
 
-  // If an input contributes without a change of shape, the output's own gradient serves as its
+  // If an input contributes without a change of shape, the output's gradient serves as its
   // gradient.
   void AddPassthrough(const ModelOperation& operation, const OperationFacts& own,
                       Node& node) const {
@@ -329,15 +328,15 @@ class Lowerer {
       if (!HasShapeOfOutput(operation, i)) continue;
       const ValueFacts& input = facts_.value(operation.inputs[i]);
       if (!input.is_batch || !input.requires_grad) continue;
-      // In Sub(x, x) and the like, the same tensor cannot both pass through and not.
+      // In Sub(x, x) and similar operations, the same tensor can't both pass through and not.
       const TensorId tensor = TensorOf(operation.inputs[i]);
       if (is_sub && std::count(node.inputs.begin(), node.inputs.end(), tensor) > 1) continue;
       passed.Append(tensor);
     }
   }
 
-  // Returns whether the operation makes or reads integers that stand for rounded floats: whatever
-  // their type, their gradient is that of the floats.
+  // True if the operation produces or reads integers that represent rounded floats. Their gradient
+  // is that of the floats, whatever their type.
   bool IsCarried(const ModelOperation& operation, const OperationFacts& own) const {
     const ValueIndex input = operation.input(0);
     const ValueIndex output = operation.output(0);
@@ -347,8 +346,8 @@ class Lowerer {
            ElementCount(model_.value(input).dims) == ElementCount(model_.value(output).dims);
   }
 
-  // Where the file does not say what was in place, all activations may have been. PyTorch adds the
-  // bias of a linear layer in place.
+  // If the file does not mark in-place operations, any activation may have been one. PyTorch adds
+  // the bias of a linear layer in place.
   bool MayBeInPlace(const ModelOperation& operation, const OperationFacts& own) const {
     if (own.rule->kind == OpKind::kAdd && OriginOf(model_, operation).Is("aten.linear"))
       return true;
@@ -427,7 +426,7 @@ class Lowerer {
                                         [](const ModelValue& value) { return value.is_frozen; });
     if (facts_.parameter_gradients == Bytes(0) && has_frozen) {
       warnings.push_back(fmt::format(
-          "{}: all parameters are frozen, so nothing has a gradient; leave out those that are "
+          "{}: all parameters are frozen, so nothing has a gradient; exclude those that are "
           "trained",
           model_.identity.name));
     } else if (facts_.parameter_gradients == Bytes(0)) {
@@ -454,14 +453,13 @@ class Lowerer {
       std::vector<std::string> shown;
       for (const std::string& name : names) shown.push_back(fmt::format("\"{}\"", ShortName(name)));
       warnings.push_back(
-          fmt::format("{}: operator {} is not known: its cost is that of moving its bytes, and its "
-                      "backward is taken to read all its inputs and outputs ({})",
+          "{}: operator {} is unknown: its cost is that of moving its bytes, and its " "backward is assumed to read all its inputs and outputs ({})",
                       model_.identity.name, op, ShortList(shown, 3)));
     }
     return warnings;
   }
 
-  // Returns whether an operator reads the input as a weight, or adds it as a vector.
+  // True if an operator reads the input as a weight or adds it as a vector.
   bool IsReadAsWeight(ValueIndex input) const {
     const bool is_vector = model_.value(input).dims.size() == 1;
     for (size_t i = 0; i < model_.operations.size(); ++i) {
@@ -476,8 +474,8 @@ class Lowerer {
     return false;
   }
 
-  // Returns patterns for the inputs that the operators read as weights: " k1,b1,k2", or, if there
-  // are many, " '!x,!labels'" for all others. Empty if there are none.
+  // Returns patterns for the inputs that operators read as weights: " k1,b1,k2" or, if there are
+  // many, " '!x,!labels'" to exclude all others. Empty if there are none.
   std::string SuggestedWeights() const {
     constexpr size_t kMaxShown = 6;
     std::vector<std::string> weights, others;
@@ -523,8 +521,9 @@ class Lowerer {
     }
     if (shown.empty()) return "";
     return fmt::format(
-        "weights are quantized ({}): they count as they are stored, without gradients, and without "
-        "the floats that are made of them; to plan their training, take the model from before",
+        "weights are quantized ({}): they count as stored, without gradients and without the "
+        "floats "
+        "computed from them; to plan their training, use the model from before",
         ShortList(shown, 3));
   }
 
@@ -532,10 +531,10 @@ class Lowerer {
   const LowerOptions& options_;
   const ModelFacts facts_;
   std::vector<std::vector<int32_t>> shared_parameters_;  // By operation.
-  std::vector<TensorId> tensors_;  // By value; a view has no tensor of its own.
+  std::vector<TensorId> tensors_;  // By value; views use another value's tensor.
   std::vector<bool> is_read_;      // By value.
   TensorGraphParts parts_;
-  std::vector<NodeId> nodes_;  // By operation; none if it is not a node.
+  std::vector<NodeId> nodes_;  // By operation; invalid if it is not a node.
   std::map<std::string, std::vector<std::string>> unknown_;
 };
 

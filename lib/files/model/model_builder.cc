@@ -49,7 +49,7 @@ ValueIndex ModelBuilder::AddValue(const std::string& name, Scope& scope,
   return index;
 }
 
-// A size that overflows is a fault.
+// Reports a size that overflows.
 void ModelBuilder::SetType(ModelValue& value, const onnx::TypeProto& type) {
   value.type = type;
   if (!IsFullTensor(type)) return;
@@ -60,8 +60,7 @@ void ModelBuilder::SetType(ModelValue& value, const onnx::TypeProto& type) {
   const auto bytes = TensorBytes(value.elem_type, value.dims);
   if (!bytes.has_value() || *bytes > kMaxTotalBytes.count()) {
     AddFault(
-        fmt::format("the size of \"{}\", {}, is beyond any machine; use smaller "
-                    "dimensions",
+        "the size of \"{}\", {}, is too large for any machine; use smaller " "dimensions",
                     ShortName(value.name), TypeText(value.elem_type, value.dims)));
     return;
   }
@@ -74,7 +73,7 @@ void ModelBuilder::AddInputs(Scope& scope) {
     const ValueIndex index = AddValue(input.input->name(), scope, ModelValue::Source::kGraphInput);
     ModelValue& value = model_.value(index);
     SetType(value, input.type);
-    // Nothing is left to know of a list that is empty: axes, for example.
+    // An empty list, of axes for example, is fully known.
     const bool is_empty_list = value.has_shape && value.dims == Dims{0};
     if (is_empty_list && !IsFloatType(value.elem_type)) {
       value.constant = std::make_unique<ConstantValue>(ConstantValue{value.elem_type, value.dims});
@@ -155,7 +154,7 @@ void ModelBuilder::AddUnknownOutputs(const NodeProto& node, Scope& scope) {
   }
 }
 
-// Returns the operator set of a body that imports another version than the model; else 0.
+// Returns the operator set of a body that imports another version than the model, else 0.
 int64_t ModelBuilder::OwnOpset(const NodeProto& node, const Scope& scope) const {
   const std::string& domain = PlainDomain(node.domain());
   const auto own = scope.opsets->find(domain);
@@ -210,17 +209,17 @@ std::vector<ValueIndex> ModelBuilder::AppendMade(NodeProto made, std::vector<Val
   return AppendOperation(MakeOperation(node, std::move(inputs), scope), scope).outputs;
 }
 
-void ModelBuilder::AddMisfit(std::string fault) {
+void ModelBuilder::AddShapeFault(std::string fault) {
   const auto operation = static_cast<int32_t>(model_.operations.size()) - 1;
   shape_faults_.of_request.insert_or_assign(operation, std::move(fault));
 }
 
-// Returns the type of an output that ONNX does not know, or does not know wholly.
+// Returns the type of an output that ONNX can't infer, or only partly.
 onnx::TypeProto ModelBuilder::WithBatch(onnx::TypeProto type, const ModelOperation& operation,
                                         const onnx::TypeProto& inferred) {
   if (follower_ == nullptr || IsFullTensor(inferred) || !IsFullTensor(type)) return type;
   std::string fault = follower_->ChangeDeclared(model_, operation, &type);
-  if (!fault.empty()) AddMisfit(std::move(fault));
+  if (!fault.empty()) AddShapeFault(std::move(fault));
   return type;
 }
 
@@ -233,7 +232,7 @@ void ModelBuilder::SetTypes(const ModelOperation& operation, const Scope& scope)
     SetType(model_.value(operation.outputs[i]),
             WithBatch(std::move(type), operation, inferred.outputs[i]));
   }
-  if (has_other_shapes_) FindMisfit(operation, inferred.fault);
+  if (has_other_shapes_) FindShapeFault(operation, inferred.fault);
   std::string fault = std::move(inferred.fault);
   if (fault.empty()) fault = ShapeFault(model_, operation);
   if (!fault.empty()) {
@@ -242,11 +241,11 @@ void ModelBuilder::SetTypes(const ModelOperation& operation, const Scope& scope)
   }
 }
 
-void ModelBuilder::FindMisfit(const ModelOperation& operation, const std::string& onnx_fault) {
+void ModelBuilder::FindShapeFault(const ModelOperation& operation, const std::string& onnx_fault) {
   const bool is_other = follower_ == nullptr || follower_->ReadsBatch(model_, operation);
   std::string fault = is_other ? MisfitOf(model_, operation, onnx_fault) : "";
   if (fault.empty() && follower_ != nullptr) fault = follower_->SetOutputs(model_, operation);
-  if (!fault.empty()) AddMisfit(std::move(fault));
+  if (!fault.empty()) AddShapeFault(std::move(fault));
 }
 
 void ModelBuilder::Fold(const ModelOperation& operation) {
@@ -269,7 +268,7 @@ void ModelBuilder::Fold(const ModelOperation& operation) {
     ModelValue& value = model_.value(operation.outputs[i]);
     ConstantValue& constant = (*folded)[i];
     if (value.has_shape && (value.dims != constant.dims || value.elem_type != constant.elem_type)) {
-      continue;  // ONNX's own rule decides on shapes.
+      continue;  // ONNX's own rule decides the shape.
     }
     if (!value.has_shape) SetType(value, TensorOfType(constant.elem_type, constant.dims));
     value.constant = std::make_unique<ConstantValue>(std::move(constant));
@@ -279,10 +278,10 @@ void ModelBuilder::Fold(const ModelOperation& operation) {
 Result<Done> ModelBuilder::CheckFaults(const std::vector<bool>& is_needed,
                                        const std::string& file) {
   if (follower_ != nullptr) {
-    // The follower finds the constants that keep operations from having shapes.
+    // The follower finds the constants that prevent operations from having shapes.
     for (const auto* faults : {&shape_faults_.of_operator, &shape_faults_.of_request}) {
       for (const auto& [operation, fault] : *faults) {
-        follower_->TakeConstantsOf(model_, model_.operations[static_cast<size_t>(operation)]);
+        follower_->RecordOldConstants(model_, model_.operations[static_cast<size_t>(operation)]);
       }
     }
   }

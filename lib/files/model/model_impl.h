@@ -1,7 +1,7 @@
-// The contents of a loaded model; only for lib/model.
+// The contents of a loaded model. Only for lib/files/model.
 //
-// The graph is flat: calls of functions, and branches of Ifs with a known condition, are expanded
-// in place. Values and operations are referred to by their indices; names are for messages.
+// The graph is flat: function calls and branches of Ifs with a known condition are expanded in
+// place. Values and operations are identified by index; names are only for messages.
 #pragma once
 
 #include <cstdint>
@@ -36,20 +36,20 @@ class ModelFunctions {
 
 using CallAttributes = std::unordered_map<std::string, const onnx::AttributeProto*>;
 
-// Returns whether one of the node's attributes is a graph: a branch or the body of a loop.
+// True if one of the node's attributes is a graph: a branch or the body of a loop.
 bool HoldsGraph(const onnx::NodeProto& node);
-// Returns whether the node, which is in a function, may refer to attributes of the function's call.
+// True if the node, inside a function, may refer to attributes of the function's call.
 bool NeedsBinding(const onnx::NodeProto& node);
-// Fills in the attributes from the enclosing function's call, and removes those that the call
-// leaves out.
+// Replaces references by the attributes of the enclosing function's call, and removes those that
+// the call omits.
 void BindAttributes(onnx::NodeProto& node, const CallAttributes& attributes);
 
-// Returns the domain with "ai.onnx" replaced by the empty name, which means the same.
+// Returns the domain, with "ai.onnx" replaced by the equivalent empty name.
 const std::string& PlainDomain(const std::string& domain);
 bool IsStandard(const onnx::NodeProto& node);
 
 using ValueIndex = int32_t;
-inline constexpr ValueIndex kNoValue = -1;  // An optional input or output that is left out.
+inline constexpr ValueIndex kNoValue = -1;  // An omitted optional input or output.
 
 struct ModelValue {
   enum class Source { kGraphInput, kInitializer, kOperation };
@@ -63,9 +63,9 @@ struct ModelValue {
   Bytes bytes;
   int32_t producer = -1;                           // Index into `operations`, for kOperation.
   const onnx::TensorProto* initializer = nullptr;  // Set for kInitializer.
-  std::unique_ptr<ConstantValue> constant;         // The contents, if they are known and small.
+  std::unique_ptr<ConstantValue> constant;         // The contents, if known and small.
   bool is_frozen = false;                          // A parameter that is not trained: see freeze.h.
-  // What the file's signature says of an initializer: see signature.h.
+  // What the file's signature says about an initializer: see signature.h.
   enum class Signature : uint8_t { kUnknown, kParameter, kConstant };
   Signature signature = Signature::kUnknown;
 };
@@ -76,7 +76,7 @@ struct ModelOperation {
   const onnx::OpSchema* schema = nullptr;  // Null if the operator is unknown.
   int32_t file_node = 0;                   // Index of its node in the file's main graph.
   int64_t opset = 0;                       // For made operations; 0 means the model's.
-  std::vector<ValueIndex> inputs;          // As the node lists them, or kNoValue.
+  std::vector<ValueIndex> inputs;          // In the node's order; kNoValue if omitted.
   std::vector<ValueIndex> outputs;
 
   const std::string& type() const { return node->op_type(); }
@@ -95,28 +95,28 @@ struct Model::Impl {
   std::vector<ValueIndex> graph_outputs;
   ModelIdentity identity;
   DimSizes dims;  // The sizes of symbolic dimensions.
-  // This determines the `bytes` of values.
+  // Determines the `bytes` of values.
   ActivationType activation_type = ActivationType::kOfModel;
   Rounding rounding = Rounding::kStraightThrough;
   std::vector<std::string> warnings;
   std::vector<RestoredOperation> restored;  // See Model::restored.
-  bool is_captured = false;                 // It is read with RestoredOperators::kCaptured.
+  bool is_captured = false;                 // Read with RestoredOperators::kCaptured.
   bool tells_in_place = false;              // The file marks operations in place: eager_notes.h.
   bool has_signature = false;               // The file lists its parameters: see signature.h.
   std::optional<int64_t> constant_batch;    // See Model::constant_batch.
-  StepPart part;                            // What is read of the file's main graph.
-  std::vector<OpHint> op_hints;             // What the user says of unknown operators.
-  // The outputs of the part that are floats, with nothing unknown on the way to them. Set when the
-  // graph is expanded, also if that fails because of others.
+  StepPart part;                            // The part of the file's main graph that is read.
+  std::vector<OpHint> op_hints;             // The user's descriptions of unknown operators.
+  // The float outputs of the part that depend on nothing unknown. Set when the graph is expanded,
+  // even if expanding fails because of others.
   std::vector<std::string> live_outputs;
-  // If no output can be trained: the values before them that can, which could be the outputs.
+  // If no output can be trained: the values before them that can be, as possible outputs.
   std::vector<std::string> trainable_ends;
 
   const ModelValue& value(ValueIndex i) const { return values[static_cast<size_t>(i)]; }
   ModelValue& value(ValueIndex i) { return values[static_cast<size_t>(i)]; }
 };
 
-// Return attributes of a node; if the node lacks one, the default of the operator's schema.
+// Return a node's attribute or, if missing, the default of the operator's schema.
 const onnx::AttributeProto* FindAttribute(const onnx::NodeProto& node, std::string_view name);
 int64_t IntAttribute(const onnx::NodeProto& node, std::string_view name, int64_t otherwise);
 double FloatAttribute(const onnx::NodeProto& node, std::string_view name, double otherwise);

@@ -19,11 +19,11 @@ std::vector<std::string> StringsOf(const onnx::NodeProto& node, std::string_view
   return {};
 }
 
-// The calls of the nodes so far, which are given in the order in which they run.
+// The calls of the nodes so far, in the order in which they run.
 class CallTree {
  public:
-  // Returns the innermost call of the node, which is added with its callers if it begins here; -1
-  // for none.
+  // Returns the innermost call of the node, adding it and its callers if they begin here; -1 if
+  // none.
   int32_t CallOf(const onnx::NodeProto& node) {
     const std::vector<std::string> scopes = StringsOf(node, kScopes);
     if (scopes.size() < 2 || scopes.front() == kNoModule) return -1;

@@ -91,7 +91,7 @@ std::string FloatTypeName(int32_t onnx_type) {
   }
 }
 
-// Adds what the user says of the costs of an unknown operator: see op_hint.h.
+// Adds the user's description of an unknown operator's costs: see op_hint.h.
 void AddHint(const Model::Impl& model, const ModelOperation& operation, OpSpec* spec) {
   const OpHint* hint = HintFor(model, *operation.node);
   if (hint == nullptr) return;

@@ -1,4 +1,4 @@
-// Changes operations of a loaded model: replaces some, and puts new ones before others.
+// Edits the operations of a loaded model: replaces some and inserts new ones.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +14,15 @@ class OperationEdits {
  public:
   explicit OperationEdits(Model::Impl& model) : model_(model) {}
 
-  // Makes the operation that of `node`. It keeps its name, outputs and place in the file.
+  // Replaces the operation's node. The operation keeps its name, outputs and place in the file.
   void Replace(ModelOperation& operation, onnx::NodeProto node, std::vector<ValueIndex> inputs,
                int64_t opset);
-  // Gives the operation an attribute that ONNX does not know.
+  // Adds an attribute that ONNX does not know.
   void SetAttribute(ModelOperation& operation, const std::string& name, int64_t value);
-  // Adds a value with the type and shape of another. Its name gets a suffix if it is taken.
+  // Adds a value with the type and shape of another. Its name gets a suffix if taken.
   ValueIndex NewValue(const std::string& name, ValueIndex like);
-  // Puts a new operation before the operation `reader` once Insert is called; until then the
-  // indices of operations stay as they are.
+  // Inserts a new operation before the operation `reader` once Insert is called. Until then, the
+  // indices of operations stay the same.
   void InsertBefore(size_t reader, onnx::NodeProto node, std::string name,
                     std::vector<ValueIndex> inputs, std::vector<ValueIndex> outputs, int64_t opset);
   void Insert();

@@ -38,8 +38,8 @@ bool TakesFloats(const onnx::OpSchema::FormalParameter& parameter) {
          });
 }
 
-// Finds floats as inputs that take none, such as the repeats of a Tile: they would be given a
-// gradient. Other types are not compared with ONNX's lists, since exporters use newer types.
+// Finds float inputs that must not be floats, such as the repeats of a Tile, because they would get
+// a gradient. Other types are not checked against ONNX's lists, because exporters use newer types.
 std::string FloatFault(const Model::Impl& model, const ModelOperation& operation) {
   const auto& parameters = operation.schema->inputs();
   for (size_t i = 0; i < operation.inputs.size() && !parameters.empty(); ++i) {
@@ -47,7 +47,7 @@ std::string FloatFault(const Model::Impl& model, const ModelOperation& operation
     const onnx::TypeProto& type = model.value(operation.inputs[i]).type;
     if (!type.has_tensor_type() || !IsFloat(type.tensor_type().elem_type())) continue;
     if (TakesFloats(parameters[std::min(i, parameters.size() - 1)])) continue;
-    return fmt::format("floats as input {}, which takes none", i);
+    return fmt::format("floats as input {}, which does not accept floats", i);
   }
   return "";
 }
@@ -59,8 +59,9 @@ int32_t FloatTypeOf(const Model::Impl& model, ValueIndex index) {
   return IsFloat(type) ? type : int32_t{TensorProto::UNDEFINED};
 }
 
-// Finds floats of two types where the operator takes one, such as a product of float and float16,
-// which no runtime computes. Integers and booleans are not compared: they say enough to plan.
+// Finds floats of two types for an operator that requires one, such as a product of float and
+// float16, which no runtime supports. Integers and booleans are not compared, because they are
+// enough to plan.
 std::string MixedFloatFault(const Model::Impl& model, const ModelOperation& operation) {
   const onnx::OpSchema& schema = *operation.schema;
   const auto& parameters = schema.inputs();
@@ -72,25 +73,25 @@ std::string MixedFloatFault(const Model::Impl& model, const ModelOperation& oper
     if (!schema.typeConstraintMap().contains(parameter.GetTypeStr())) continue;
     const size_t first = firsts.emplace(parameter.GetTypeStr(), i).first->second;
     if (FloatTypeOf(model, operation.inputs[first]) == type) continue;
-    return fmt::format("inputs {} and {} must be of one type", first, i);
+    return fmt::format("inputs {} and {} must have the same type", first, i);
   }
   return "";
 }
 
-// Finds a required input that is left out: rules of ONNX read its type without asking for it.
+// Finds an omitted required input, because some ONNX rules read its type without checking.
 std::string AbsentInputFault(const ModelOperation& operation) {
   const auto& parameters = operation.schema->inputs();
   for (size_t i = 0; i < std::min(operation.inputs.size(), parameters.size()); ++i) {
     if (operation.inputs[i] != kNoValue) continue;
     if (parameters[i].GetOption() == onnx::OpSchema::Single) {
-      return fmt::format("no input {}, which it requires", i);
+      return fmt::format("no input {}, which is required", i);
     }
   }
   return "";
 }
 
-// Only numbers and booleans, whose shapes are all known, can be judged by sizes.
-bool IsJudged(const Model::Impl& model, ValueIndex index) {
+// Only numbers and booleans with fully known shapes can be checked.
+bool IsCheckable(const Model::Impl& model, ValueIndex index) {
   if (index == kNoValue) return true;
   const ModelValue& value = model.value(index);
   return value.has_shape && value.elem_type != TensorProto::STRING;
@@ -98,10 +99,10 @@ bool IsJudged(const Model::Impl& model, ValueIndex index) {
 
 bool AreChecked(const Model::Impl& model, const std::vector<ValueIndex>& values) {
   return std::all_of(values.begin(), values.end(),
-                     [&](ValueIndex index) { return IsJudged(model, index); });
+                     [&](ValueIndex index) { return IsCheckable(model, index); });
 }
 
-// Integers that no backend stores are judged as int64: only their sizes matter here.
+// Integers that no backend stores are checked as int64, because only their sizes matter here.
 void SetCheckedTypes(const Model::Impl& model, const std::vector<ValueIndex>& values,
                      std::vector<Operand>* operands) {
   for (size_t i = 0; i < values.size(); ++i) {
@@ -114,28 +115,27 @@ void SetCheckedTypes(const Model::Impl& model, const std::vector<ValueIndex>& va
 std::string FaultOf(const Result<Done>& judged) {
   const bool is_invalid = !judged.ok() && judged.error().code == ErrorCode::kInvalidInput;
   if (!is_invalid) return "";
-  // Messages of lib/problem/ops begin with the operator and the node, which the loader names
-  // itself.
+  // Messages of lib/problem/ops begin with the operator and the node, which the loader adds itself.
   const std::string& message = judged.error().message;
   const size_t begin = message.find("\": ");
   return begin == std::string::npos ? message : message.substr(begin + 3);
 }
 
-// Compares the attributes with the schema's: a rule of ONNX reads an attribute without asking for
-// its type, or whether a required one is there. Old files have attributes without a type.
+// Checks the attributes against the schema, because some ONNX rules read an attribute without
+// checking that it exists and has the right type. Old files have attributes without a type.
 std::string SchemaFault(const ModelOperation& operation) {
   using onnx::AttributeProto;
   if (operation.schema == nullptr) return "";
   for (const auto& [name, described] : operation.schema->attributes()) {
     const AttributeProto* attribute = FindAttribute(*operation.node, name);
     if (attribute == nullptr) {
-      if (described.required) return fmt::format("it lacks its attribute {}", name);
+      if (described.required) return fmt::format("it lacks the required attribute {}", name);
       continue;
     }
     if (attribute->type() == AttributeProto::UNDEFINED || attribute->type() == described.type) {
       continue;
     }
-    return fmt::format("attribute {} is of type {}; it must be {}", name,
+    return fmt::format("attribute {} has type {}; it must be {}", name,
                        AttributeProto::AttributeType_Name(attribute->type()),
                        AttributeProto::AttributeType_Name(described.type));
   }
@@ -192,7 +192,7 @@ std::string ShapeFault(const Model::Impl& model, const ModelOperation& operation
   SetCheckedTypes(model, operation.outputs, &spec.outputs);
   const std::string fault = FaultOf(ValidateOp(spec));
   if (fault.empty()) return "";
-  // Exporters add boolean masks to scores, which says enough to plan; ckexec refuses to run it.
+  // Exporters add boolean masks to scores, which is enough to plan; ckexec refuses to run it.
   for (Operand& input : spec.inputs) {
     if (input.type == ElementType::kBool) input.type = spec.input(0).type;
   }

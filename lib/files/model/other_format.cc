@@ -58,7 +58,7 @@ constexpr Magic kMagics[] = {
     {"ustar"sv, 257, {"a tar archive", kUnpack}},
 };
 
-// Returns the ending that makes the loader read a file as text.
+// Returns the file extension that makes the loader read the file as text.
 std::string_view EndingOfText(std::string_view bytes) {
   const size_t first = bytes.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) return "";

@@ -1,4 +1,4 @@
-// Recognises files that are often named in place of an ONNX model: weights, and models of other
+// Recognises files that users often pass instead of an ONNX model: weights, and models of other
 // programs.
 #pragma once
 
@@ -8,11 +8,11 @@
 
 namespace ckplan {
 
-// Returns what the file is and what to do: "weights in GGUF, without a graph; export ..."; nothing
-// if its first bytes are those of no other format.
+// Returns what the file is and what to do: "weights in GGUF, without a graph; export ..."; nullopt
+// if its first bytes match no other format.
 std::optional<std::string> OtherFormatText(std::string_view bytes);
 
-// Returns whether the text is an ONNX model as JSON. Large lists may stand before its keys, so the
+// True if the text is an ONNX model as JSON. Large lists may precede its keys, so both the
 // beginning and the end are searched.
 bool IsOnnxInJson(std::string_view text);
 

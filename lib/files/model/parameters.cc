@@ -38,8 +38,8 @@ class BoundFinder {
   }
 
  private:
-  // Indices come from the batch or from the file, and may be reshaped, cast, or cut on the way: the
-  // values they are made from have the same bound.
+  // Indices come from the batch or from the file, and may be reshaped, cast, or cut: the values
+  // they are computed from have the same bound.
   void BoundIndices(const ModelOperation& operation) {
     const ValueIndex data = operation.input(0);
     if (data == kNoValue || operation.input(1) == kNoValue) return;
@@ -115,7 +115,7 @@ std::string_view LastPart(std::string_view name) {
   return name.substr(name.rfind('/') + 1);  // npos + 1 is 0.
 }
 
-// "onnx::Mul_12", as PyTorch's older exporter names values without a name.
+// True for names such as "onnx::Mul_12", which PyTorch's older exporter gives to unnamed values.
 bool IsNumbered(std::string_view name) {
   const size_t end = name.rfind('_');
   return name.starts_with("onnx::") && end != std::string_view::npos &&

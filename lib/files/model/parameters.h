@@ -1,5 +1,5 @@
-// The parameters and buffers of a model: what they are used for, which of its numbers are none, and
-// the nodes that read them.
+// The parameters and buffers of a model: how they are used, which numbers are not parameters, and
+// which nodes read them.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ struct ModelFacts;
 struct ModelOperation;
 struct ModelValue;
 
-// Finds out what parameters and integers are used for. This determines sensible contents for those
-// whose contents the file lacks.
+// How parameters and integers are used. This determines sensible contents for those whose contents
+// the file lacks.
 enum class ParameterUse { kWeight, kScale, kShift, kEmbedding, kOther };
 
 struct UsedAs {
@@ -24,19 +24,18 @@ struct UsedAs {
   int64_t fan_in = 1;  // For a weight: the number of products that are summed into one output.
 };
 
-// Returns how `operation` uses the parameter of shape `dims` that is its input at `position`.
+// Returns how `operation` uses its input at `position`, a parameter of shape `dims`.
 UsedAs UseOf(const ModelOperation& operation, size_t position, const std::vector<int64_t>& dims);
 
-// Returns, for each value of the model, a bound such that all its elements are indices below it; 0
-// if no bound is known.
+// Returns, for each value of the model, a bound that all its elements, used as indices, are below;
+// 0 if unknown.
 std::vector<int64_t> IndexBounds(const Model::Impl& model);
 
-// Tells numbers that a program is written with from scalars that are trained, where a file has both
-// as initializers of one element.
+// Distinguishes numbers of a program from trained scalars, in files where both are initializers
+// with one element.
 
-// Returns whether an initializer of one element is a plain number: an exporter or an optimizer has
-// named it as it names constants, not as a model names its parameters. Contents do not count, since
-// they change in training.
+// True if an initializer with one element is a plain number: an exporter or an optimizer named it
+// like a constant, not like a parameter. Contents don't matter, because they change in training.
 //
 //   val_61, onnx::Mul_12, 345                        PyTorch's exporters
 //   /attn/Constant_3_output_0, ortshared_1_0_1_0     Constant nodes that ONNX Runtime or onnxsim
@@ -45,8 +44,8 @@ bool IsPlainNumber(const ModelValue& value);
 
 // Lists everything that ModelFacts::parameters counts. A node also counts as a reader of a
 // parameter if it reads a value computed from it before the step, such as its transpose.
-// `node_of_operation` is as in ModelGraph. The time is linear in nodes and in the constants that
-// they depend on.
+// `node_of_operation` is as in ModelGraph. The time is linear in the number of nodes and of
+// constants that they depend on.
 std::vector<Parameter> ListParameters(const Model::Impl& model, const ModelFacts& facts,
                                       const std::vector<NodeId>& node_of_operation);
 

@@ -16,11 +16,11 @@ namespace ckplan {
 
 namespace {
 
-// Contents of tensors up to this size are kept while loading: anything from which a shape is
-// computed is far smaller, any significant weight is larger.
+// Contents of tensors up to this size are kept while loading: anything that a shape is computed
+// from is far smaller, and any significant weight is larger.
 constexpr uint64_t kLargestKeptTensorBytes = 4096;
 
-// Protobuf does not distinguish a file that is nested too deep from a damaged one.
+// Protobuf does not distinguish files that are nested too deeply from damaged ones.
 Error NotParsed(std::string_view source, const std::string& path) {
   RewriteOptions whole;
   whole.largest_tensor_bytes = 0;
@@ -33,7 +33,7 @@ Result<ParsedFile> ParseBinary(std::string_view source, const std::string& path)
   options.largest_tensor_bytes = kLargestKeptTensorBytes;
   CKPLAN_ASSIGN_OR_RETURN(const RewrittenModel stripped, RewriteModel(source, options, path));
   if (stripped.bytes.size() > uint64_t{std::numeric_limits<int>::max()}) {
-    return NotOnnx(path, "it is over 2 GB even without its weights");
+    return NotOnnx(path, "it exceeds 2 GB even without its weights");
   }
   ParsedFile file;
   const bool is_parsed =
@@ -48,7 +48,7 @@ constexpr int kDeepestText = 100;  // Protobuf reads binary files to this depth.
 
 class QuietCollector final : public google::protobuf::io::ErrorCollector {
  public:
-// Protobuf 22 renamed the method that it calls; without a collector it would print to stderr.
+// Protobuf 22 renamed this method. Without a collector, it would print to stderr.
 #if GOOGLE_PROTOBUF_VERSION >= 4022000
   void RecordError(int line, google::protobuf::io::ColumnNumber column,
                    absl::string_view message) override {
@@ -70,7 +70,7 @@ bool EndsWithAny(const std::string& path, std::initializer_list<std::string_view
   return false;
 }
 
-// ONNX's parser recurses for each graph within a graph, and each type within a type.
+// ONNX's parser recurses for each graph within a graph and each type within a type.
 bool IsNestedTooDeep(std::string_view text) {
   int depth = 0;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -142,10 +142,10 @@ Result<ParsedFile> ParseModelFile(const std::string& path) {
   CKPLAN_ASSIGN_OR_RETURN(ParsedFile file,
                           IsTextModel(path) ? ParseText(source, path) : ParseBinary(source, path));
   if (!file.proto->has_graph() || file.proto->graph().node_size() == 0) {
-    return NotOnnx(path, "it holds no graph with nodes");
+    return NotOnnx(path, "it has no graph with nodes");
   }
   if (file.proto->opset_import_size() == 0) {
-    // Files of IR 1 and 2 have no such list; they use the first operator set.
+    // Files of IR 1 and 2 have no such list and use the first operator set.
     if (file.proto->ir_version() >= 3) return NotOnnx(path, "it imports no operator set");
     file.proto->add_opset_import()->set_version(1);
   }

@@ -1,5 +1,5 @@
 // Reads a file into a ModelProto without its large weights: `.onnx` (binary), `.onnxtxt` (ONNX's
-// own text) or protobuf text.
+// text format) or protobuf text.
 #pragma once
 
 #include <memory>
@@ -12,12 +12,12 @@ namespace ckplan {
 
 struct ParsedFile {
   std::unique_ptr<onnx::ModelProto> proto = std::make_unique<onnx::ModelProto>();
-  std::string sha256;  // By GraphHash.
+  std::string sha256;  // From GraphHash.
 };
 
 Result<ParsedFile> ParseModelFile(const std::string& path);
 
-// Depends on the name of the file; all other files are binary.
+// Decided by the file's name. All other files are binary.
 bool IsTextModel(const std::string& path);
 
 Error NotOnnx(const std::string& path, std::string_view why);

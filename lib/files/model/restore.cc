@@ -67,8 +67,8 @@ class Restorer {
     return static_cast<size_t>(&operation - model_.operations.data());
   }
 
-  // Returns the operation that makes the value, if it has this type.
-  const ModelOperation* Maker(ValueIndex value, std::string_view type) const {
+  // Returns the operation that produces the value, if it has this type.
+  const ModelOperation* ProducerOfType(ValueIndex value, std::string_view type) const {
     if (value == kNoValue || model_.value(value).source != ModelValue::Source::kOperation) {
       return nullptr;
     }
@@ -76,16 +76,16 @@ class Restorer {
     return producer.is_standard() && producer.type() == type ? &producer : nullptr;
   }
 
-  // As Maker, for a value that only the operation `reader` reads.
+  // Like ProducerOfType, for a value that only the operation `reader` reads.
   const ModelOperation* OwnProducer(ValueIndex value, std::string_view type, size_t reader) const {
-    const ModelOperation* producer = Maker(value, type);
+    const ModelOperation* producer = ProducerOfType(value, type);
     return producer != nullptr && readers_.OnlyOf(value) == reader ? producer : nullptr;
   }
 
   // ---- Replacing ------------------------------------------------------------------------------
 
-  // Reads the operations as the node `node`, in place of the last of them, unless the file says
-  // that they were several.
+  // Replaces the last of the operations by `node`, which stands for all of them, unless the file
+  // says that they were several operations.
   bool Replace(const std::vector<size_t>& operations, onnx::NodeProto node,
                std::vector<ValueIndex> inputs, int64_t opset = 0) {
     const std::optional<Origin> origin = CommonOrigin(model_, operations);
@@ -135,11 +135,12 @@ class Restorer {
 
   struct Product {
     std::vector<ValueIndex> factors;
-    double number = 1;  // The product of the known numbers.
+    double number = 1;  // The product of all known numbers.
     std::vector<size_t> operations;
   };
 
-  // Collects the factors of a product, through the products and quotients that only it reads.
+  // Collects the factors of a product, including those of products and quotients that only it
+  // reads.
   void Collect(size_t index, Product& product) const {
     const ModelOperation& operation = model_.operations[index];
     if (const auto factor = FactorOf(model_, facts_, operation)) {
@@ -171,7 +172,7 @@ class Restorer {
     if (product.factors.size() != 2 || !IsNear(product.number, 0.5)) return false;
     for (const size_t position : {size_t{0}, size_t{1}}) {
       const ValueIndex x = product.factors[1 - position];
-      const ModelOperation* const add = Maker(product.factors[position], "Add");
+      const ModelOperation* const add = ProducerOfType(product.factors[position], "Add");
       if (add == nullptr || !readers_.OnlyOf(add->outputs[0])) continue;
       const ModelOperation* erf = nullptr;
       for (const size_t term : {size_t{0}, size_t{1}}) {
@@ -196,12 +197,13 @@ class Restorer {
     std::vector<size_t> operations;  // In the order in which they run.
   };
 
-  // Returns what `from` is multiplied by to make `value`; nothing if `value` is made otherwise.
+  // Returns the factor that turns `from` into `value`, with its operations; nullopt if `value` is
+  // computed differently.
   std::optional<Scaled> ScaledFrom(ValueIndex value, ValueIndex from, size_t reader) const {
     Scaled scaled;
     while (value != from) {
-      const ModelOperation* producer = Maker(value, "Mul");
-      if (producer == nullptr) producer = Maker(value, "Div");
+      const ModelOperation* producer = ProducerOfType(value, "Mul");
+      if (producer == nullptr) producer = ProducerOfType(value, "Div");
       if (producer == nullptr || scaled.operations.size() == kMaxFactors) return std::nullopt;
       const auto factor = FactorOf(model_, facts_, *producer);
       const std::vector<size_t> readers = readers_.Of(value);
@@ -224,7 +226,7 @@ class Restorer {
     Product quotient;
     CollectFrom(choice.input(2), index, quotient);
     if (quotient.factors.size() != 1) return false;
-    const ModelOperation* const softplus = Maker(quotient.factors[0], "Softplus");
+    const ModelOperation* const softplus = ProducerOfType(quotient.factors[0], "Softplus");
     if (softplus == nullptr || !readers_.OnlyOf(softplus->outputs[0])) return false;
     const auto scale = ScaledFrom(softplus->inputs[0], x, IndexOf(*softplus));
     if (!scale || !IsNear(scale->number * quotient.number, 1)) return false;
@@ -244,12 +246,12 @@ class Restorer {
     return Replace(operations, std::move(node), {x});
   }
 
-  // Mul(Elu(Mul(x, 1)), 1), as exporters write the scales that a plain ELU has.
+  // Mul(Elu(Mul(x, 1)), 1): exporters write these scales for a plain ELU.
   bool RestoreElu(size_t index) {
     Product product;
     Collect(index, product);
     if (product.factors.size() != 1 || !IsNear(product.number, 1)) return false;
-    const ModelOperation* const elu = Maker(product.factors[0], "Elu");
+    const ModelOperation* const elu = ProducerOfType(product.factors[0], "Elu");
     if (elu == nullptr || !readers_.OnlyOf(elu->outputs[0])) return false;
     Product inner;
     CollectFrom(elu->input(0), IndexOf(*elu), inner);
@@ -262,7 +264,7 @@ class Restorer {
     return Replace(operations, std::move(node), {inner.factors[0]});
   }
 
-  // Min(Max(x, low), high), or one of them, as PyTorch's clamp is exported.
+  // Min(Max(x, low), high), or one of the two, is PyTorch's exported clamp.
   bool RestoreClip(size_t index) {
     const ModelOperation& last = model_.operations[index];
     const Origin origin = OriginOf(model_, last);
@@ -288,7 +290,7 @@ class Restorer {
 
   // ---- Views ------------------------------------------------------------------------------------
 
-  // PyTorch's expand is a view, so the operator saves what was expanded, which it broadcasts
+  // PyTorch's expand is a view, so the operator saves the unexpanded tensor, which it broadcasts
   // anyway.
   void ReadBeforeExpand(size_t index) {
     ModelOperation& operation = model_.operations[index];
@@ -296,7 +298,7 @@ class Restorer {
     const bool broadcasts = type == "Add" || type == "Sub" || type == "Mul" || type == "Div";
     if (!IsTorch(autograd_) || !operation.is_standard() || !broadcasts) return;
     for (const size_t position : {size_t{0}, size_t{1}}) {
-      const ModelOperation* const expand = Maker(operation.input(position), "Expand");
+      const ModelOperation* const expand = ProducerOfType(operation.input(position), "Expand");
       const ValueIndex other = operation.input(1 - position);
       if (expand == nullptr || other == kNoValue) continue;
       if (DimsOf(other) != DimsOf(operation.outputs[0])) continue;
@@ -306,13 +308,13 @@ class Restorer {
 
   // ---- Softmax and losses -----------------------------------------------------------------------
 
-  // Where(IsNaN(p), 0, p) after a Softmax: PyTorch replaces the rows within the same operation, and
-  // so does the Softmax then.
+  // Where(IsNaN(p), 0, p) after a Softmax: PyTorch replaces the rows within the same operation, so
+  // the restored Softmax does too.
   bool DropGuard(size_t index) {
     const ModelOperation& choice = model_.operations[index];
     const ValueIndex p = choice.input(2);
     const ModelOperation* const guard = OwnProducer(choice.input(0), "IsNaN", index);
-    const ModelOperation* const softmax = Maker(p, "Softmax");
+    const ModelOperation* const softmax = ProducerOfType(p, "Softmax");
     if (!IsTorch(autograd_) || guard == nullptr || softmax == nullptr) return false;
     if (guard->input(0) != p || KnownNumber(model_, choice.input(1)) != 0.0) return false;
     const size_t guarded = IndexOf(*softmax);
@@ -321,8 +323,8 @@ class Restorer {
     return true;
   }
 
-  // PyTorch makes the logarithms of all probabilities in one operation, and picks those of the
-  // labels in another, so that its backward has two gradients of that size.
+  // PyTorch computes the logarithms of all probabilities in one operation and picks those of the
+  // labels in another, so its backward has two gradients of that size.
   void SplitLoss(size_t index) {
     if (!IsTorch(autograd_)) return;
     ModelOperation& loss = model_.operations[index];
@@ -372,7 +374,7 @@ class Restorer {
     const ModelOperation* const norm =
         OwnProducer(back->input(0), "InstanceNormalization", IndexOf(*back));
     if (norm == nullptr) return false;
-    const ModelOperation* const split = Maker(norm->input(0), "Reshape");
+    const ModelOperation* const split = ProducerOfType(norm->input(0), "Reshape");
     if (split == nullptr || norm->inputs.size() != 3) return false;
     const ValueIndex x = split->input(0);
     const Dims& dims = DimsOf(x);
@@ -382,7 +384,7 @@ class Restorer {
     const std::vector<size_t> operations = {IndexOf(*norm), IndexOf(mul), index};
     const auto origin = CommonOrigin(model_, operations);
     if (!origin) return false;
-    // The exporter's optimizer leaves constants whose contents are not read.
+    // The exporter's optimizer leaves constants with unread contents.
     const bool is_known = origin->Is("aten.group_norm") || origin->Is("aten.native_group_norm");
     const bool is_plain = HoldsOnly(norm->inputs[1], 1) && HoldsOnly(norm->inputs[2], 0);
     if (!is_known && !is_plain) return false;
@@ -410,7 +412,7 @@ class Restorer {
                        [number](double element) { return element == number; });
   }
 
-  // Returns whether the value is constant during a step and has one element for each channel.
+  // True if the value is constant during a step and has one element per channel.
   bool IsOfChannels(ValueIndex value, const Dims& x) const {
     if (value == kNoValue || facts_.value(value).is_batch) return false;
     const Dims& dims = DimsOf(value);
@@ -422,7 +424,7 @@ class Restorer {
     return true;
   }
 
-  // Returns the vector that the constant was reshaped from, or a vector that is made of it.
+  // Returns the vector that the constant was reshaped from, or a vector reshaped from it.
   ValueIndex VectorOf(ValueIndex value, int64_t channels, size_t reader) {
     for (ValueIndex at = value;;) {
       if (DimsOf(at) == Dims{channels}) return at;

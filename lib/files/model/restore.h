@@ -1,6 +1,6 @@
-// Reads operators that an exporter wrote for one PyTorch operation as that operation, because that
-// is what decides what a training step saves: SiLU saves its input, but a Sigmoid and a Mul save
-// two tensors.
+// Restores operators that an exporter wrote for one PyTorch operation to that operation, because it
+// decides what a training step saves: SiLU saves its input, but a Sigmoid and a Mul save two
+// tensors.
 //
 //   Mul(x, Sigmoid(x))                                             Swish
 //   Mul(x, HardSigmoid(x)), Mul(x, Tanh(Softplus(x)))              HardSwish, Mish
@@ -9,18 +9,18 @@
 //   Mul(Elu(Mul(x, 1)), 1); Min(Max(x, low), high)                  Elu; Clip
 //   Reshape, InstanceNormalization, Reshape, Mul, Add              GroupNormalization
 //
-// Operators are read as one only if the file's metadata says that they were one operation, or says
-// nothing of any of them (see origin.h): what a network computes by hand, PyTorch runs by hand.
+// Operators are restored only if the file's metadata says that they were one operation, or says
+// nothing about any of them (origin.h): PyTorch runs hand-written formulas operator by operator.
 //
-// For PyTorch's autograd alone, since kernels need no more memory without these:
+// Only for PyTorch's autograd, because kernels need no more memory without these:
 //
 //   Where(IsNaN(p), 0, p) after a Softmax                          the Softmax
 //   Add, Sub, Mul or Div that reads an Expand                      the same, of what is expanded
 //   SoftmaxCrossEntropyLoss                                        LogSoftmax,
 //   NegativeLogLikelihoodLoss
 //
-// The last operator is replaced, and keeps its name and place in the file; those before it are left
-// without readers.
+// The last operator is replaced and keeps its name and place in the file; those before it lose
+// their readers.
 #pragma once
 
 #include "lib/files/model/model_impl.h"
@@ -28,7 +28,7 @@
 
 namespace ckplan {
 
-// Appends what was restored to `model.restored`.
+// Appends the restored operations to `model.restored`.
 void RestoreOperators(Model::Impl& model, Autograd autograd);
 
 }  // namespace ckplan

@@ -1,4 +1,4 @@
-// The scopes in which names are looked up while a model is expanded.
+// The scopes for name lookup while a model is expanded.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,17 @@ using DeclaredTypes = std::unordered_map<std::string, const onnx::TypeProto*>;
 // The main graph, a branch of an If within it, or a function's body.
 struct Scope {
   const Scope* parent = nullptr;  // A branch sees the names of its parent; a function does not.
-  std::string prefix;             // The prefix of names that this scope makes.
+  std::string prefix;             // The prefix of names in this scope.
   const OpsetVersions* opsets = nullptr;
-  const CallAttributes* attributes = nullptr;  // The attributes of the call, in a function.
+  const CallAttributes* attributes = nullptr;  // In a function: the attributes of its call.
   const DeclaredTypes* declared = nullptr;
   int depth = 0;
   int32_t file_node = 0;
   std::unordered_map<std::string, ValueIndex> names;
 };
 
-// Returns a scope for the names of nodes that replace a node of the file, where these names do not
-// occur.
+// Returns a scope for nodes that replace a node of the file. It doesn't contain the names of
+// `around`.
 Scope MadeScope(const Scope& around);
 
 std::optional<ValueIndex> Find(const std::string& name, const Scope& scope);

@@ -12,7 +12,7 @@ namespace {
 
 using onnx::NodeProto;
 
-// Returns as many parts of `size` as fit, and a smaller one for the rest.
+// Divides `dim` into parts of `size` and a smaller last one for the rest.
 std::optional<std::vector<int64_t>> EqualSizes(int64_t dim, int64_t size, int64_t most_parts) {
   if (size <= 0 || dim <= 0 || (dim - 1) / size >= most_parts) return std::nullopt;
   std::vector<int64_t> sizes(static_cast<size_t>(dim / size), size);
@@ -160,13 +160,13 @@ NodeProto SqueezeNode(const NodeProto& source, int64_t axis, int opset) {
   return node;
 }
 
-// Sequences whose parts are known: see sequences.h.
+// Sequences with known parts: see sequences.h.
 
 namespace {
 
 using onnx::NodeProto;
 
-// The approximate memory of the parts of sequences.
+// Limits the approximate memory of the parts of sequences.
 constexpr int64_t kMaxPartBytes = int64_t{1} << 28;
 
 bool IsOperator(const NodeProto& node, std::string_view type) {
@@ -239,7 +239,7 @@ bool Expander::AddSequenceChange(const NodeProto& node, const Values& inputs, Sc
   if (is_insert && sequences_.contains(inputs[1])) return false;
   const bool has_position = inputs.size() > position_input && inputs[position_input] != kNoValue;
   const auto count = static_cast<int64_t>(before->size());
-  // Without a position the end is meant: the last part, or the place after it.
+  // Without a position, the end is meant: the last part, or the place after it.
   int64_t position = is_insert ? count : count - 1;
   if (has_position) {
     const std::optional<int64_t> known = KnownScalar(inputs[position_input]);
@@ -247,7 +247,7 @@ bool Expander::AddSequenceChange(const NodeProto& node, const Values& inputs, Sc
     position = *known < 0 ? *known + count : *known;
   }
   if (position < 0 || position > count - (is_insert ? 0 : 1)) {
-    builder_.AddFault(fmt::format("node \"{}\" ({}) names position {} of a sequence of {}",
+    builder_.AddFault(fmt::format("node \"{}\" ({}) uses position {} of a sequence of {}",
                                   ShortName(node.name()), node.op_type(), position, count));
     builder_.AddUnknownOutputs(node, scope);
     return true;
@@ -331,7 +331,7 @@ bool Expander::AddSequenceConcat(const NodeProto& node, const Values& inputs, Sc
   return true;
 }
 
-// An optional value whose presence is known is the value.
+// An optional value that is known to exist is the value itself.
 bool Expander::AddOptional(const NodeProto& node, const Values& inputs, Scope& scope) {
   const bool has_value = inputs.size() == 1 && inputs[0] != kNoValue;
   if (has_value && (IsOperator(node, "Optional") || IsOperator(node, "OptionalGetElement"))) {

@@ -1,6 +1,6 @@
-// Sequences whose parts are known when the model is read: built, changed, split, joined, and taken
-// apart at known positions. No sequence is left in the model. A SplitToSequence whose parts are
-// picked by SequenceAt at constant positions, as non-optimising exporters write it, is a Split:
+// Expands sequences whose parts are known when the model is read: built, changed, split, joined,
+// and indexed at known positions. No sequence remains in the model. A SplitToSequence with constant
+// SequenceAt positions, as non-optimizing exporters write, becomes a Split:
 //
 //   s = SplitToSequence(x, [2,3])         a, b = Split(x, [2,3])
 //   y = SequenceAt(s, 1)             is   y = Identity(b)
@@ -23,21 +23,21 @@ struct SequenceSplit {
   bool keeps_axis = true;
 };
 
-// Returns the split that a SplitToSequence makes; nothing if its sizes are not constant, contradict
-// its input, or are more than `most_parts`.
+// Returns the split of a SplitToSequence; nullopt if its sizes are not constant, contradict its
+// input, or exceed `most_parts`.
 std::optional<SequenceSplit> ReadSequenceSplit(const Model::Impl& model,
                                                const onnx::NodeProto& node,
                                                const std::vector<ValueIndex>& inputs,
                                                int64_t most_parts);
 
-// Returns the part at a position, counted from the end if it is negative; nothing if there is none.
+// Returns the part at a position, counted from the end if negative; nullopt if out of range.
 std::optional<size_t> PartAt(size_t parts, int64_t position);
 
-// Since operator set 13, Split and Squeeze read sizes and axes as an input, before that as an
+// Since operator set 13, Split and Squeeze read sizes and axes as an input; before, as an
 // attribute.
 inline constexpr int kFirstOpsetOfListInputs = 13;
 
-// Make nodes that replace those of a sequence. `source` is the node in the file.
+// Create the nodes that replace those of a sequence. `source` is the node in the file.
 onnx::NodeProto ListNode(const onnx::NodeProto& source, const char* what,
                          const std::vector<int64_t>& list);
 onnx::NodeProto SplitNode(const onnx::NodeProto& source, const SequenceSplit& split, int opset);
@@ -45,7 +45,7 @@ onnx::NodeProto IdentityNode(const onnx::NodeProto& source);
 // Joins `count` operands along an axis.
 onnx::NodeProto ConcatNode(const onnx::NodeProto& source, const std::string& output, size_t count,
                            int64_t axis);
-// Adds an axis of one element: to the value `input`, as `output`.
+// Adds an axis of size 1 to the value `input`, with the result `output`.
 onnx::NodeProto UnsqueezeNode(const onnx::NodeProto& source, const std::string& output,
                               int64_t axis, int opset);
 onnx::NodeProto SqueezeNode(const onnx::NodeProto& source, int64_t axis, int opset);

@@ -27,7 +27,7 @@ struct SignatureLine {
   std::string_view target;
 };
 
-// Reads the lines with a target, whose kinds may be followed by more words.
+// Reads the lines with a target. More words may follow their kinds.
 std::vector<SignatureLine> LinesOf(std::string_view text) {
   constexpr std::string_view kTargetIs = " target='";
   std::vector<SignatureLine> lines;

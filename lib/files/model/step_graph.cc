@@ -112,7 +112,7 @@ class Builder {
         node.trained_positions.push_back(position);
       }
     } else if (operand.is_present && own.rule->kind == OpKind::kBatchNorm) {
-      ConstantOf(value);  // Training does not read running statistics, but holds them in memory.
+      ConstantOf(value);  // Training keeps running statistics in memory without reading them.
     }
     node.inputs.push_back(binding);
     node.spec.inputs.push_back(std::move(operand));
@@ -145,7 +145,7 @@ class Builder {
 
   // ---- Constants ------------------------------------------------------------------------------
 
-  // First makes the constants from which this one is computed. Works without recursion, since
+  // Adds the constants that this one is computed from first. Works without recursion, because
   // chains may be long.
   ConstantId ConstantOf(ValueIndex wanted) {
     std::vector<ValueIndex> waiting = {wanted};
@@ -160,7 +160,7 @@ class Builder {
     return constant_of_[static_cast<size_t>(wanted)];
   }
 
-  // Appends the values from which this one is computed and that are not constants yet, in reverse
+  // Appends the values that this one is computed from and that are not constants yet, in reverse
   // order.
   void AppendMissing(ValueIndex index, std::vector<ValueIndex>& waiting) const {
     if (IsLeaf(index)) return;
@@ -184,7 +184,7 @@ class Builder {
     return operation.inputs[position] != kNoValue && ReadsContents(*own.rule, position);
   }
 
-  // All constants from which this one is computed must exist.
+  // All constants that this one is computed from must exist.
   void MakeConstant(ValueIndex index) {
     const ModelValue& value = model_.value(index);
     StepConstant constant;
@@ -216,8 +216,8 @@ class Builder {
     return id;
   }
 
-  // Returns whether the loader knows the contents, or the file holds them. A trained literal of
-  // many equal numbers is a leaf as well: a weight that an old exporter left out.
+  // True if the loader knows the contents or the file has them. A trained literal of many equal
+  // numbers is also a leaf: a weight that an old exporter omitted.
   bool IsLeaf(ValueIndex index) const {
     const ModelValue& value = model_.value(index);
     if (value.source != ModelValue::Source::kOperation) return true;
@@ -249,7 +249,7 @@ class Builder {
       op.inputs.push_back(is_read ? constant_of_[static_cast<size_t>(input)] : ConstantId());
       Operand operand = OperandOf(input);
       operand.is_read_by_backward = true;
-      // MarkGradients finds out whether it is on the path to a trained leaf.
+      // MarkGradients determines if it is on the path to a trained leaf.
       operand.has_gradient = is_read && own.reads_trained[i];
       op.spec.inputs.push_back(std::move(operand));
     }
@@ -293,8 +293,8 @@ class Builder {
     }
   }
 
-  // A constant operator with a backward saves a statistic for it, as a node does. No plan counts
-  // it, so it is the one that kernels read.
+  // A constant operator with a backward saves a statistic, like a node. No plan counts it, so it is
+  // the one that kernels read.
   static void SetStatistic(ConstantOp& op) {
     const auto& inputs = op.spec.inputs;
     const auto has_gradient = [](const Operand& input) { return input.has_gradient; };
@@ -343,8 +343,8 @@ class Builder {
     }
   }
 
-  // Marks all leaves from which the constant is computed. Only the first use counts, for a leaf as
-  // for a constant computed from it: once that is marked, so are all its leaves.
+  // Marks all leaves that the constant is computed from. Only the first use counts, for a leaf as
+  // for a constant computed from it: once a constant is marked, so are all its leaves.
   void MarkUse(ConstantId operand, const UsedAs& used) {
     if (used.use == ParameterUse::kOther) return;
     std::vector<ConstantId> waiting = {operand};
@@ -395,13 +395,13 @@ class Builder {
     std::vector<bool> is_stored;
     for (const IdType output : outputs) is_stored.push_back(!output.is_none());
     const auto saved = StatisticOf(spec, autograd, is_stored);
-    return saved.has_value() ? saved->bytes.count() : 0;  // None if the type is refused anyway.
+    return saved.has_value() ? saved->bytes.count() : 0;  // nullopt if the type is refused anyway.
   }
 
   static Operand BytesOperand(int64_t bytes) {
     Operand operand;
     operand.is_present = true;
-    operand.type = ElementType::kBool;  // Stands for elements of one byte.
+    operand.type = ElementType::kBool;  // Represents one-byte elements.
     operand.dims = {bytes};
     return operand;
   }
@@ -438,7 +438,7 @@ class Builder {
     Error error = MakeError(
         ErrorCode::kUnsupported,
         fmt::format(
-            "{}: {} tensors have types that cannot be run; float, int32, int64 and bool can",
+            "{}: {} tensors have unsupported types; only float, int32, int64 and bool can be run",
             model_.identity.name, unsupported_.size()));
     error.notes.assign(unsupported_.begin(), unsupported_.end());
     return error;

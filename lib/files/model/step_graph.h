@@ -1,13 +1,13 @@
-// The training step of a model in detail, for a backend: one OpSpec for each node of its
-// TensorGraph and, besides the graph, the constants (parameters, masks, tables of sines) with the
-// operators that compute them once.
+// The training step of a model in detail, for a backend: one OpSpec per node of its TensorGraph,
+// and the constants outside the graph (parameters, masks, sine tables) with the operators that
+// compute them once.
 //
 //   initializer W ─▶ Transpose (constant op) ─▶ constant Wt ┐
 //                                              tensor x ────┴▶ MatMul (node) ─▶ tensor y
 //
-// All floats are computed and stored in float32, whatever the model's types are, with one
-// exception: in models loaded with ActivationType::kBFloat16, floats that depend on the batch, and
-// their gradients, are stored as bfloat16. The graph's sizes are those of the stored types.
+// All floats are computed and stored as float32, whatever the model's types, with one exception: in
+// models loaded with ActivationType::kBFloat16, floats that depend on the batch and their gradients
+// are stored as bfloat16. The graph's sizes are those of the stored types.
 #pragma once
 
 #include <cstdint>
@@ -27,43 +27,43 @@ namespace ckplan {
 
 using ConstantId = Id<struct ConstantTag>;
 
-// The location of an operand's contents.
+// Where an operand's contents are.
 struct Binding {
-  // At most one of these is set; neither is if the operand is absent or not read.
+  // At most one is set; neither if the operand is absent or not read.
   TensorId tensor;
   ConstantId constant;
 };
 
 struct StepNode {
-  // What backward may read, and the size of the statistic, are those of the step's autograd.
+  // Backward reads and the statistic's size follow the step's autograd.
   OpSpec spec;
-  std::vector<Binding> inputs;  // One for each input position.
-  // One for each output position; invalid if the output is not read.
+  std::vector<Binding> inputs;  // One per input position.
+  // One per output position; invalid if the output is not read.
   std::vector<TensorId> outputs;
   TensorId statistic;  // Invalid if no statistic is saved.
   bool is_random = false;
-  std::vector<size_t> batch_positions;  // For each input of the graph's node: its position here.
+  std::vector<size_t> batch_positions;  // For each input of the graph node, its position here.
   // Positions of constants whose gradient is computed, ascending.
   std::vector<size_t> trained_positions;
 };
 
 struct StepConstant {
   std::string name;
-  Operand operand;               // Type and shape, and the contents if the loader knows them.
-  ConstantId root;               // The constant itself, or the constant of which it is a view.
+  Operand operand;               // Type and shape, and the contents if known.
+  ConstantId root;               // The constant that it is a view of, or itself.
   int32_t producer = -1;         // Index into constant_ops; -1 for a leaf.
   bool is_leaf_in_file = false;  // An initializer, or a Constant node.
   // Set if the file says that all elements of the leaf equal this number.
   std::optional<double> fill;
-  bool is_trained = false;    // It is a leaf, and its gradient is computed.
-  bool has_gradient = false;  // It is a trained leaf, or computed from one and used in training.
-  UsedAs used;                // The first use of a trained leaf, or of a constant computed from it.
+  bool is_trained = false;    // A leaf whose gradient is computed.
+  bool has_gradient = false;  // A trained leaf, or computed from one and trained.
+  UsedAs used;                // The first use of a trained leaf or its results.
   int64_t index_bound = 0;    // All elements are indices below it; 0 if unknown.
 };
 
 struct ConstantOp {
   OpSpec spec;
-  // One for each input position; invalid if the input is absent.
+  // One per input position; invalid if the input is absent.
   std::vector<ConstantId> inputs;
   std::vector<ConstantId> outputs;
 };
@@ -76,7 +76,7 @@ struct StepInput {
 };
 
 struct StepGraph {
-  // It has the sizes of the stored types, and the workspaces of the graph that it was built from.
+  // Has the sizes of the stored types, and the workspaces of the graph that it was built from.
   TensorGraph graph;
   Autograd autograd = Autograd::kMinimal;
   IdVector<NodeId, StepNode> nodes;
@@ -87,8 +87,9 @@ struct StepGraph {
   std::vector<std::string> notes;  // How the step's float types differ from the file's.
 };
 
-// kUnsupported: tensors of types that the executor cannot hold (strings, 8-bit integers, ...); the
-// error's notes name all of them. `lowered` must come from `model` under the same autograd.
+// Fails with kUnsupported for tensors of types that the executor does not support (strings, 8-bit
+// integers, ...); the error's notes list them. `lowered` must come from `model` with the same
+// autograd.
 Result<StepGraph> BuildStepGraph(const Model& model, const ModelGraph& lowered,
                                  Autograd autograd = Autograd::kMinimal);
 

@@ -44,7 +44,7 @@ std::string NodeNameOf(const NodeProto& node) {
   return node.op_type() + ":" + (node.output_size() > 0 ? node.output(0) : std::string());
 }
 
-// Returns the values that fit, in the order of the nodes that make them.
+// Returns the matching values, in the order of the nodes that produce them.
 Result<std::vector<std::string>> ValuesThatFit(const GraphProto& graph,
                                                const NamePatterns& patterns) {
   std::vector<std::string> node_names;
@@ -87,7 +87,7 @@ void AppendReads(const NodeProto& node, std::vector<std::string>* names) {
     names->insert(names->end(), at.input().begin(), at.input().end());
     const auto add_body = [&](const GraphProto& body) {
       for (const NodeProto& inner : body.node()) pending.push_back(&inner);
-      // A branch may return a value of the graph around it.
+      // A branch may return a value of the enclosing graph.
       for (const auto& output : body.output()) names->push_back(output.name());
     };
     for (const auto& attribute : at.attribute()) {

@@ -1,6 +1,6 @@
 // The part of a file that a training step runs: the nodes of its main graph that lead to the
-// planned outputs. Whatever else a file holds (an NMS, an ArgMax, a text decoder) is left out
-// before a dimension is bound or a shape is inferred, so it can't refuse the model.
+// planned outputs. Everything else in the file (an NMS, an ArgMax, a text decoder) is excluded
+// before dimensions are bound and shapes inferred, so it can't cause errors.
 //
 //   x ── Conv ── Relu ── l ── ArgMax ── y          --outputs l: the step ends at l
 #pragma once
@@ -18,14 +18,14 @@ namespace ckplan {
 struct StepPart {
   std::vector<std::string> outputs;  // Names of values.
   std::vector<bool> has_node;        // By position in the main graph.
-  // Names that these nodes read, also in their branches and bodies, and the outputs.
+  // Names that these nodes read, including in their branches and bodies, and the outputs.
   std::unordered_set<std::string> names;
-  // Names that only left-out nodes read.
+  // Names that only excluded nodes read.
   std::unordered_set<std::string> left_out;
-  bool is_chosen = false;  // The outputs were named, or some were left out.
+  bool is_chosen = false;  // Outputs were named, or some were excluded.
 
-  // Returns whether the step needs this input or initializer. Those that nothing reads stay, unless
-  // outputs were chosen.
+  // True if the step needs this input or initializer. Unread ones are kept unless outputs were
+  // chosen.
   bool Needs(const std::string& name) const {
     return names.contains(name) || (!is_chosen && !left_out.contains(name));
   }
@@ -34,17 +34,17 @@ struct StepPart {
 // Returns the part that leads to these values.
 StepPart PartOf(const onnx::GraphProto& graph, std::vector<std::string> outputs, bool is_chosen);
 
-// Returns the part that leads to the values and nodes that fit `outputs`, or, without any pattern,
-// to the outputs of the file that are declared as floats (all of them if none is). kUsage: a
-// pattern fits nothing.
+// Returns the part that leads to the values and nodes matching `outputs` or, without patterns, to
+// the file's outputs that are declared as floats (all outputs if none is). Fails with kUsage if a
+// pattern matches nothing.
 Result<StepPart> ChoosePart(const onnx::GraphProto& graph, const NamePatterns& outputs,
                             const std::string& file);
 
-// Returns what the part leaves out, as one sentence; empty if that is nothing, or if it is only
-// nodes that lead to no output of the file.
+// Describes the excluded outputs in one sentence; empty if there are none, even if nodes that lead
+// to no output of the file are excluded.
 std::string LeftOutNote(const onnx::GraphProto& graph, const StepPart& part);
 
-// Appends the names that the node reads, also in its branches and bodies.
+// Appends the names that the node reads, including in its branches and bodies.
 void AppendReads(const onnx::NodeProto& node, std::vector<std::string>* names);
 
 }  // namespace ckplan

@@ -1,5 +1,4 @@
-// The only decoder of TensorProto: it visits the elements one by one, wherever the tensor stores
-// them.
+// The only decoder of TensorProto. Visits the elements one by one, wherever the tensor stores them.
 #pragma once
 
 #include <bit>
@@ -12,7 +11,7 @@
 
 namespace ckplan {
 
-// Decodes float16 (IEEE binary16). Nothing is computed in this type; only weights are read from it.
+// Decodes float16 (IEEE binary16). Only weights are read in this type; nothing is computed in it.
 constexpr float FromFloat16(uint16_t half) {
   const uint32_t sign = static_cast<uint32_t>(half & 0x8000U) << 16;
   const uint32_t exponent = (half >> 10) & 0x1FU;
@@ -26,7 +25,7 @@ constexpr float FromFloat16(uint16_t half) {
   return std::bit_cast<float>(sign | bits);
 }
 
-// Reads `bytes` as consecutive values of type T. Returns false if they are not exactly `count`
+// Reads `bytes` as consecutive values of type T. Returns false unless they are exactly `count`
 // values.
 template <typename T, typename Take>
 bool VisitValues(std::string_view bytes, int64_t count, const Take& take) {
@@ -41,9 +40,9 @@ bool VisitValues(std::string_view bytes, int64_t count, const Take& take) {
   return true;
 }
 
-// Calls `take` with each of `count` little-endian elements, as raw_data and external files store
-// them: with a float for float16 and bfloat16, otherwise with the C++ type of the element. Returns
-// false if the size does not fit `count` elements, or if the type is neither boolean nor a number
+// Calls `take` with each of `count` little-endian elements, as stored in raw_data and external
+// files: with a float for float16 and bfloat16, otherwise with the element's C++ type. Returns
+// false if the size does not match `count` elements, or if the type is neither boolean nor a number
 // of whole bytes.
 template <typename Take>
 bool VisitRawElements(int32_t type, std::string_view bytes, int64_t count, const Take& take) {
@@ -86,7 +85,7 @@ bool VisitList(const List& list, int64_t count, const Take& take) {
   return true;
 }
 
-// Calls `take` with each of `count` elements of the tensor's typed lists. Some of these lists hold
+// Calls `take` with each of `count` elements of the tensor's typed lists, some of which store
 // elements of several types.
 template <typename Take>
 bool VisitListedElements(const onnx::TensorProto& tensor, int64_t count, const Take& take) {
@@ -119,8 +118,8 @@ bool VisitListedElements(const onnx::TensorProto& tensor, int64_t count, const T
   }
 }
 
-// Visits the elements that the tensor itself holds. Also returns false if they are in another file
-// or left out.
+// Visits the elements in the tensor itself. Also returns false if they are in another file or
+// omitted.
 template <typename Take>
 bool VisitElements(const onnx::TensorProto& tensor, int64_t count, const Take& take) {
   if (tensor.data_location() == onnx::TensorProto::EXTERNAL) return false;

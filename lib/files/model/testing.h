@@ -1,5 +1,5 @@
-// Small models for tests, written in ONNX's own text. This header avoids ONNX's headers, which are
-// slow to compile; testing_proto.h has the helpers that need them.
+// Small models for tests, in ONNX's text format. This header avoids ONNX's headers, which are slow
+// to compile; testing_proto.h has the helpers that need them.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -42,9 +42,9 @@ struct ParameterShape {
   std::vector<int64_t> dims;
 };
 
-// The bytes of an ONNX file. `graph` is ONNX's own text after the header:
-// "g (float[N,8] x) => (float[N,8] y) { y = Relu(x) }". `parameters` are float32, and the file
-// lacks their contents.
+// Returns the bytes of an ONNX file. `graph` is ONNX text after the header: "g (float[N,8] x) =>
+// (float[N,8] y) { y = Relu(x) }". `parameters` are float32, and their contents are not in the
+// file.
 std::string ModelFileBytes(const std::string& graph,
                            const std::vector<ParameterShape>& parameters = {}, int opset = 20);
 
@@ -54,7 +54,7 @@ ModelGraph LowerText(const std::string& graph, const LoadOptions& options = {},
 
 inline LoadOptions BatchOf(int64_t n) { return {{{"N", n}}, {}}; }
 
-// Returns a node with that operator; the graph must have one.
+// Returns a node with that operator. The graph must have one.
 inline const Node& NodeOf(const TensorGraph& graph, const std::string& op) {
   for (const Node& node : graph.nodes()) {
     if (node.op == op) return node;
@@ -63,7 +63,7 @@ inline const Node& NodeOf(const TensorGraph& graph, const std::string& op) {
   return *graph.nodes().begin();
 }
 
-// Returns the names of tensors, in their order, separated by spaces.
+// Returns the names of tensors in order, separated by spaces.
 inline std::string NamesOf(const TensorGraph& graph, const std::vector<TensorId>& tensors) {
   std::string names;
   for (const TensorId tensor : tensors) {

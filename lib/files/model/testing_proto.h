@@ -1,4 +1,4 @@
-// Models for tests in this folder that inspect, or change, the protobuf message itself.
+// Models for tests in this folder that inspect or change the protobuf message itself.
 #pragma once
 
 #include "lib/files/model/testing.h"

@@ -48,7 +48,7 @@ std::string NodeText(const Model::Impl& model, const ModelOperation& operation) 
   return text + fmt::format(") on {}", inputs.empty() ? "no inputs" : ShortList(inputs, 6));
 }
 
-// `deciding` has the inputs whose contents decide the shape.
+// `deciding` has the inputs whose contents determine the shape.
 std::string UnknownText(const Model::Impl& model, const ModelOperation& operation,
                         const ModelValue& value, const std::set<std::string>& deciding) {
   std::string text =
@@ -60,7 +60,7 @@ std::string UnknownText(const Model::Impl& model, const ModelOperation& operatio
   }
   const char* const remedy =
       "declare the type of its outputs in value_info, or describe it with --op-shape";
-  if (IsDecomposed(*operation.node) || HasOwnHint(*operation.node)) {
+  if (IsDecomposed(*operation.node) || HasBuiltInHint(*operation.node)) {
     return text + ": ckplan doesn't know this use of the operator; " + remedy;
   }
   if (operation.schema == nullptr) {
@@ -75,7 +75,7 @@ std::string UnknownText(const Model::Impl& model, const ModelOperation& operatio
                             shown.size() == 1 ? "" : "s", ShortList(shown, 3));
 }
 
-// Returns the inputs whose contents decide the shapes that ONNX knows otherwise.
+// Returns the inputs whose contents determine shapes that ONNX could otherwise infer.
 std::set<std::string> DecidingInputs(const Model::Impl& model, const DeadEnds& dead_ends,
                                      const ModelOperation& operation) {
   std::set<std::string> names;
@@ -83,45 +83,45 @@ std::set<std::string> DecidingInputs(const Model::Impl& model, const DeadEnds& d
   for (size_t i = 0; i < operation.inputs.size(); ++i) {
     const ValueIndex input = operation.inputs[i];
     if (input == kNoValue) continue;
-    for (std::string& name : SwitchesBehind(model, dead_ends, input)) names.insert(std::move(name));
+    for (std::string& name : FindSwitches(model, dead_ends, input)) names.insert(std::move(name));
     // A float may be the end of a range, or a scale.
     const ModelValue& value = model.value(input);
     const bool is_number = i > 0 || operation.type() == "Range";
     const bool is_input = value.source == ModelValue::Source::kGraphInput;
-    if (is_input && is_number && MayBeSwitch(value)) names.insert(value.name);
+    if (is_input && is_number && IsPossibleSwitch(value)) names.insert(value.name);
   }
   return names;
 }
 
-// Returns an error that lists nodes as InvalidModel lists faults, and ends with what to do.
-Error StoppedAt(std::string_view what, const std::vector<std::string>& nodes, ErrorCode code,
-                const std::string& file) {
+// Returns an error that lists nodes like InvalidModel lists faults, without a remedy.
+Error UnsupportedNodes(std::string_view what, const std::vector<std::string>& nodes, ErrorCode code,
+                       const std::string& file) {
   Error error = InvalidModel(file, what, nodes);
   error.code = code;
   return error;
 }
 
-Error BatchStops(int64_t batch, const std::vector<std::string>& nodes, const std::string& file) {
-  Error error = StoppedAt(fmt::format("a batch of {} does not go through it", batch), nodes,
-                          ErrorCode::kUnsupported, file);
+Error BatchError(int64_t batch, const std::vector<std::string>& nodes, const std::string& file) {
+  Error error = UnsupportedNodes(fmt::format("a batch size of {} does not work", batch), nodes,
+                                 ErrorCode::kUnsupported, file);
   error.message += "; export the model with an open batch";
   return error;
 }
 
-Error ShapesStop(const BoundDims& bound, const std::vector<std::string>& nodes,
-                 const std::string& file) {
-  Error error = StoppedAt("the given shapes of inputs do not go through it", nodes,
-                          ErrorCode::kInvalidInput, file);
+Error ShapesError(const BoundDims& bound, const std::vector<std::string>& nodes,
+                  const std::string& file) {
+  Error error =
+      UnsupportedNodes("the given input shapes do not work", nodes, ErrorCode::kInvalidInput, file);
   const std::optional<int64_t> batch = BatchOfShapes(bound);
   if (batch) {
     error.remedy = {"set the batch with", {{"batch", std::to_string(*batch)}}};
   } else {
-    error.message += "; give shapes that its nodes take, or export it with open dimensions";
+    error.message += "; use shapes that its nodes support, or export it with open dimensions";
   }
   return error;
 }
 
-bool MakesNeeded(const ModelOperation& operation, const std::vector<bool>& is_needed) {
+bool ProducesNeeded(const ModelOperation& operation, const std::vector<bool>& is_needed) {
   return std::any_of(operation.outputs.begin(), operation.outputs.end(), [&](ValueIndex output) {
     return output != kNoValue && is_needed[static_cast<size_t>(output)];
   });
@@ -138,13 +138,13 @@ bool HasKnownInputs(const Model::Impl& model, const ModelOperation& operation) {
 std::string MisfitOf(const Model::Impl& model, const ModelOperation& operation,
                      const std::string& onnx_fault) {
   if (!HasKnownInputs(model, operation)) return "";
-  if (!onnx_fault.empty()) return "they do not fit each other";
+  if (!onnx_fault.empty()) return "the input shapes are incompatible";
   if (!operation.is_standard() || operation.type() != "Reshape") return "";
   if (operation.input(0) == kNoValue || operation.output(0) == kNoValue) return "";
   const ModelValue& made = model.value(operation.outputs[0]);
   const auto elements = ElementCount(model.value(operation.inputs[0]).dims);
   if (!made.has_shape || ElementCount(made.dims) == elements) return "";
-  return fmt::format("its shape has {} elements, and its input {}",
+  return fmt::format("its shape has {} elements, but its input has {}",
                      ElementCount(made.dims).value_or(0), elements.value_or(0));
 }
 
@@ -163,23 +163,23 @@ Error InvalidModel(const std::string& file, std::string_view what,
 Result<Done> CheckShapeFaults(const Model::Impl& model, const ShapeFaults& faults,
                               const BoundDims& bound, const std::vector<bool>& is_needed,
                               const std::string& file) {
-  std::vector<std::string> stops;    // Nodes that do not take the shapes of their inputs.
+  std::vector<std::string> stops;    // Nodes that can't use the shapes of their inputs.
   std::vector<std::string> invalid;  // Nodes that contradict the rules of their operators.
   for (size_t i = 0; i < model.operations.size(); ++i) {
     const ModelOperation& operation = model.operations[i];
-    if (!MakesNeeded(operation, is_needed)) continue;
+    if (!ProducesNeeded(operation, is_needed)) continue;
     const auto stop = faults.of_request.find(static_cast<int32_t>(i));
     if (stop != faults.of_request.end()) {
       stops.push_back(NodeText(model, operation) + ": " + stop->second);
       continue;
     }
-    // A fault of operands that are unknown themselves follows from the reason for that.
+    // A fault of operands that are themselves unknown follows from the reason for that.
     const auto fault = faults.of_operator.find(static_cast<int32_t>(i));
     if (fault == faults.of_operator.end() || !HasKnownInputs(model, operation)) continue;
     invalid.push_back(NodeText(model, operation) + ": " + ShortText(fault->second));
   }
   if (!stops.empty()) {
-    return bound.batch > 0 ? BatchStops(bound.batch, stops, file) : ShapesStop(bound, stops, file);
+    return bound.batch > 0 ? BatchError(bound.batch, stops, file) : ShapesError(bound, stops, file);
   }
   if (invalid.empty()) return Done{};
   return InvalidModel(file, "invalid operands or attributes", invalid);
@@ -208,10 +208,10 @@ Result<Done> CheckShapesKnown(const Model::Impl& model, const DeadEnds& dead_end
   if (no_tensors.empty() && unknown.empty()) return Done{};
   Error error = !no_tensors.empty()
                     ? MakeError(ErrorCode::kUnsupported,
-                                fmt::format("{}: only tensors can be planned, no sequences, maps "
+                                fmt::format("{}: only tensors can be planned, not sequences, maps "
                                             "or optionals: {}",
                                             file, ShortList(no_tensors)))
-                    : InvalidModel(file, "a shape stays unknown", unknown);
+                    : InvalidModel(file, "a shape is unknown", unknown);
   if (!deciding.empty()) {
     SuggestContents(deciding, &error);
   } else {

@@ -1,4 +1,4 @@
-// Reports the faults of a model whose shapes cannot all be determined.
+// Reports the faults of a model with shapes that can't be determined.
 #pragma once
 
 #include <cstdint>
@@ -18,36 +18,35 @@ namespace ckplan {
 Error InvalidModel(const std::string& file, std::string_view what,
                    const std::vector<std::string>& faults);
 
-// Returns whether a fault begins at this operation rather than at its inputs.
+// True if a fault begins at this operation rather than at its inputs.
 bool HasKnownInputs(const Model::Impl& model, const ModelOperation& operation);
 
-// Returns why an operation cannot read its inputs as they are; empty if it can, or if not all of
-// them are known. `onnx_fault` is ONNX's message, if any: ONNX itself does not count the elements
-// of a Reshape.
+// Returns why an operation can't read its inputs; empty if it can, or if some of them are unknown.
+// `onnx_fault` is ONNX's message, if any: ONNX itself does not count the elements of a Reshape.
 std::string MisfitOf(const Model::Impl& model, const ModelOperation& operation,
                      const std::string& onnx_fault);
 
-// Why operations have no shapes, or shapes that no runtime accepts, by their positions.
+// Why operations have no shapes, or shapes that no runtime accepts, by position.
 struct ShapeFaults {
-  // Why the operator refuses its operands and attributes, whatever the file declares.
+  // Why the operator rejects its operands and attributes, whatever the file declares.
   std::map<int32_t, std::string> of_operator;
-  // Why an operation does not take the batch or the shapes that are asked for.
+  // Why an operation does not support the requested batch or shapes.
   std::map<int32_t, std::string> of_request;
 };
 
-// Both judge the operations that make a needed value (dead_ends.h).
+// Both check only operations that produce a needed value (dead_ends.h).
 
-// kInvalidInput: a node has invalid operands or attributes, even if the file declares its outputs;
-// if inputs were given other shapes than those of the file, the message says so instead of citing
-// ONNX. kUnsupported: an operation does not take the wanted batch.
+// Fails with kInvalidInput if a node has invalid operands or attributes, even if the file declares
+// its outputs. If input shapes were overridden, the message says so instead of citing ONNX. Fails
+// with kUnsupported if an operation does not support the wanted batch.
 Result<Done> CheckShapeFaults(const Model::Impl& model, const ShapeFaults& faults,
                               const BoundDims& bound, const std::vector<bool>& is_needed,
                               const std::string& file);
 
-// kInvalidInput: a value that an operation reads has no known shape. The message names the node
-// where the unknown shapes begin, its operator and the known sizes, and the remedy the inputs whose
-// contents decide it, or values at which the step could end instead. kUnsupported: a value is not a
-// tensor.
+// Fails with kInvalidInput if a value that an operation reads has no known shape. The message names
+// the node where the unknown shapes begin, its operator and the known sizes; the remedy names the
+// inputs that determine it, or values at which the step could end. Fails with kUnsupported if a
+// value is not a tensor.
 Result<Done> CheckShapesKnown(const Model::Impl& model, const DeadEnds& dead_ends,
                               const std::vector<bool>& is_needed, const std::string& file);
 

@@ -32,8 +32,8 @@ struct WeightFile::State {
 
 namespace {
 
-// Returns all elements as numbers of type To, whatever the type in the file. `visit` calls its
-// argument with each of the `count` elements, or with none and then returns false.
+// Returns all elements converted to type To. `visit` calls its argument with each of the `count`
+// elements, or with none and returns false.
 template <typename To, typename Visit>
 std::optional<std::vector<std::byte>> Collect(int64_t count, const Visit& visit) {
   std::vector<std::byte> bytes(static_cast<size_t>(count) * sizeof(To));
@@ -66,7 +66,8 @@ std::optional<std::vector<std::byte>> CollectAs(ElementType type, int64_t count,
   return std::nullopt;
 }
 
-// Returns the dense contents of a sparse tensor. The operand's size has passed the memory limit.
+// Returns the dense contents of a sparse tensor. The operand's size is already within the memory
+// limit.
 std::optional<std::vector<std::byte>> ReadSparseAs(const Operand& operand,
                                                    const onnx::SparseTensorProto& sparse) {
   const auto positions = SparsePositions(sparse);
@@ -88,14 +89,14 @@ std::optional<std::vector<std::byte>> ReadSparseAs(const Operand& operand,
   return dense;
 }
 
-// The location that an external tensor claims, which may be anything.
+// The location that an external tensor claims. It may be anything.
 class ExternalPlace {
  public:
   ExternalPlace(const onnx::TensorProto& tensor, const std::filesystem::path& folder, int64_t bytes)
       : tensor_(tensor), folder_(folder), bytes_(bytes) {}
 
-  // Returns the bytes from a file beside the model, or nothing if the file is missing or empty. A
-  // name that leads out of the model's folder is not followed.
+  // Returns the bytes from a file next to the model, or nullopt if the file is missing or empty.
+  // Does not read files outside the model's folder.
   Result<std::optional<std::string>> Read() const {
     CKPLAN_ASSIGN_OR_RETURN(const std::string location, Location());
     const std::filesystem::path path = folder_ / location;
@@ -103,39 +104,38 @@ class ExternalPlace {
     const auto status = std::filesystem::status(path, fault);
     if (status.type() == std::filesystem::file_type::not_found) return NoContents();
     if (status.type() != std::filesystem::file_type::regular) {
-      return Unusable(fmt::format("\"{}\" is no regular file", location));
+      return UnusableError(fmt::format("\"{}\" is not a regular file", location));
     }
     const uintmax_t size = std::filesystem::file_size(path, fault);
     if (!fault && size == 0) return NoContents();
     CKPLAN_ASSIGN_OR_RETURN(const int64_t offset, NumberAt("offset", 0));
     CKPLAN_ASSIGN_OR_RETURN(const int64_t length, NumberAt("length", bytes_));
     if (length != bytes_) {
-      return Unusable(
-          fmt::format("its length is {} bytes, and its shape and type need {}", length, bytes_));
+      return UnusableError(
+          fmt::format("its length is {} bytes, but its shape and type need {}", length, bytes_));
     }
     const auto end = static_cast<uintmax_t>(offset) + static_cast<uintmax_t>(bytes_);
     if (fault || size < end) {
-      return Unusable(fmt::format("\"{}\" has {} bytes, and {} from byte {} on are needed",
-                                  location, fault ? 0 : size, bytes_, offset));
+      return UnusableError(fmt::format("\"{}\" has {} bytes, but {} from byte {} on are needed",
+                                       location, fault ? 0 : size, bytes_, offset));
     }
     std::ifstream file(path, std::ios::binary);
     std::string content(static_cast<size_t>(bytes_), '\0');
     file.seekg(offset);
     if (!file.read(content.data(), bytes_))
-      return Unusable(IoError("read", location, errno).message);
+      return UnusableError(IoError("read", location, errno).message);
     return std::optional(std::move(content));
   }
 
  private:
   static std::optional<std::string> NoContents() { return std::nullopt; }
 
-  Error Unusable(std::string_view why) const {
+  Error UnusableError(std::string_view why) const {
     return MakeError(
         ErrorCode::kInvalidInput,
-        fmt::format(
-            "the weight \"{}\" cannot be read from the file that it is in: {}; check that the "
-            "model and its files are complete, or export it again",
-            tensor_.name(), why));
+        fmt::format("the weight \"{}\" cannot be read from its file: {}; check that the "
+                    "model and its files are complete, or export it again",
+                    tensor_.name(), why));
   }
 
   const std::string* Entry(std::string_view key) const {
@@ -147,13 +147,13 @@ class ExternalPlace {
 
   Result<std::string> Location() const {
     const std::string* const location = Entry("location");
-    if (location == nullptr) return Unusable("the model does not name it");
-    // For the system a name ends at a NUL, so it would open another file.
-    if (location->find('\0') != std::string::npos) return Unusable("its name has a NUL in it");
+    if (location == nullptr) return UnusableError("the model does not name it");
+    // For the system, a name ends at a NUL, so it would open another file.
+    if (location->find('\0') != std::string::npos) return UnusableError("its name contains a NUL");
     const std::filesystem::path normal = std::filesystem::path(*location).lexically_normal();
-    if (normal.empty() || normal == ".") return Unusable("its name is empty");
+    if (normal.empty() || normal == ".") return UnusableError("its name is empty");
     if (normal.is_absolute() || *normal.begin() == "..") {
-      return Unusable(fmt::format("\"{}\" leads out of the model's folder", *location));
+      return UnusableError(fmt::format("\"{}\" is outside the model's folder", *location));
     }
     return normal.string();
   }
@@ -165,7 +165,8 @@ class ExternalPlace {
     const char* const end = text->data() + text->size();
     const auto parsed = std::from_chars(text->data(), end, number);
     if (parsed.ec == std::errc() && parsed.ptr == end && number >= 0) return number;
-    return Unusable(fmt::format("its {} is \"{}\", which is no number of bytes", key, *text));
+    return UnusableError(
+        fmt::format("its {} is \"{}\", which is not a number of bytes", key, *text));
   }
 
   const onnx::TensorProto& tensor_;
@@ -173,7 +174,7 @@ class ExternalPlace {
   const int64_t bytes_;
 };
 
-// Returns whether the file is larger than protobuf reads.
+// True if the file is too large for protobuf.
 bool IsTooLarge(const MappedFile& file) {
   return file.bytes().size() > uint64_t{std::numeric_limits<int>::max()};
 }
@@ -234,7 +235,7 @@ Result<WeightContents> WeightFile::Read(std::string_view name, const Operand& op
   const int64_t count = operand.elements();
   WeightContents contents{std::nullopt, AbsentWeight::kUnreadable};
   if (tensor.data_location() != onnx::TensorProto::EXTERNAL) {
-    // An element takes at least a byte, so allocations are limited by the file's size.
+    // An element takes at least a byte, so the file's size limits allocations.
     if (count < 0 || static_cast<size_t>(count) > tensor.ByteSizeLong()) return contents;
     contents.bytes = CollectAs(
         operand.type, count, [&](const auto& take) { return VisitElements(tensor, count, take); });

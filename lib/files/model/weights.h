@@ -1,5 +1,5 @@
-// The contents of a model's weights, from its file or the files beside it, and files of tensors for
-// other programs. The executor reads and writes them; the planner never does.
+// The contents of a model's weights, from its file or files next to it, and tensor files for other
+// programs. Only the executor reads and writes them, never the planner.
 #pragma once
 
 #include <cstddef>
@@ -17,30 +17,30 @@
 
 namespace ckplan {
 
-// The reason why a model lacks the contents of a weight. Such models are ordinary inputs.
+// Why a model lacks the contents of a weight. Such models are valid inputs.
 enum class AbsentWeight {
-  kLeftOut,     // Neither in the model nor in a file beside it.
-  kNoFile,      // In a file beside the model that is missing or empty.
-  kUnreadable,  // In the model, but of an unsupported type or with another number of elements.
-  kTooLarge,    // In a model file of more than 2 GiB, which protobuf does not read.
+  kLeftOut,     // Neither in the model nor in a file next to it.
+  kNoFile,      // In a file next to the model that is missing or empty.
+  kUnreadable,  // In the model, but with a wrong type or element count.
+  kTooLarge,    // In a model file above protobuf's limit of 2 GiB.
 };
 inline constexpr size_t kAbsentWeightKinds = 4;
 
 struct WeightContents {
   std::optional<std::vector<std::byte>> bytes;
-  AbsentWeight absent = AbsentWeight::kLeftOut;  // The reason if there are no contents.
+  AbsentWeight absent = AbsentWeight::kLeftOut;  // The reason, if `bytes` is empty.
 };
 
 class WeightFile {
  public:
-  // kIo, kInvalidInput: the model cannot be read again.
+  // Fails with kIo or kInvalidInput if the model can't be read again.
   static Result<WeightFile> Open(const std::string& model_path);
   WeightFile(WeightFile&&) noexcept;
   ~WeightFile();
 
   // Returns the contents of the initializer or Constant with that name, in the operand's element
-  // type. kInvalidInput: the contents belong in an existing file beside the model that does not
-  // hold them, or the name of that file is invalid or leads out of the model's folder.
+  // type. Fails with kInvalidInput if the contents should be in an existing file next to the model
+  // but are not, or if that file's name is invalid or outside the model's folder.
   Result<WeightContents> Read(std::string_view name, const Operand& operand) const;
 
  private:
@@ -49,9 +49,9 @@ class WeightFile {
   std::unique_ptr<State> state_;
 };
 
-// Returns the paths of all files that the model's tensors refer to, sorted, each once, whether they
-// exist or not. Returns none if the model cannot be read. Only the fields of the file are read, not
-// their contents.
+// Returns the sorted, unique paths of all files that the model's tensors refer to, whether or not
+// they exist. Returns none if the model can't be read. Reads only fields of the model, not
+// contents.
 std::vector<std::string> ExternalFiles(const std::string& model_path);
 
 struct NamedTensor {
@@ -61,11 +61,11 @@ struct NamedTensor {
   std::string contents;  // Row-major, little-endian.
 };
 
-// Protobuf cannot read messages larger than this.
+// Protobuf can't read larger messages.
 inline constexpr int64_t kMaxTensorFileBytes = std::numeric_limits<int32_t>::max();
 
-// Returns the bytes of an ONNX model without nodes, whose initializers are `tensors`, in their
-// order. Their contents together must not exceed kMaxTensorFileBytes.
+// Returns the bytes of an ONNX model without nodes, with `tensors` as initializers, in order. Their
+// contents together must not exceed kMaxTensorFileBytes.
 std::string TensorFileBytes(const std::string& graph_name, std::vector<NamedTensor> tensors);
 
 }  // namespace ckplan

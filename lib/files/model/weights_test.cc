@@ -121,7 +121,7 @@ TEST_CASE("weights: bfloat16 and booleans from raw bytes") {
 
 TEST_CASE(
     "weights: beside the model, from an offset; refused where that file is too short, or where the "
-    "name leads out of the model's folder") {
+    "name is outside the model's folder") {
   const TemporaryFile data("weights.data");
   const std::vector<float> values{9, 8, 7, 6};
   data.Write({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
@@ -147,7 +147,7 @@ TEST_CASE(
   CHECK(Says(Refusal(file, "beyond", pair), "has 16 bytes, and 8 from byte 12 on are needed"));
   for (const char* unread : {"absolute", "out", "out later"}) {
     CAPTURE(unread);
-    CHECK(Says(Refusal(file, unread, pair), "leads out of the model's folder"));
+    CHECK(Says(Refusal(file, unread, pair), "is outside the model's folder"));
   }
 }
 

@@ -44,7 +44,7 @@ bool WireReader::ReadVarint(uint64_t& value) {
 std::optional<WireField> WireReader::Next() {
   if (rest_.empty() || is_damaged_) return std::nullopt;
   const char* start = rest_.data();
-  is_damaged_ = true;  // This stays set until the whole field is read.
+  is_damaged_ = true;  // Until the whole field has been read.
   uint64_t tag = 0;
   if (!ReadVarint(tag) || tag >> 3 == 0 || tag >> 3 > 0x1fffffff) return std::nullopt;
   WireField field;
@@ -65,7 +65,7 @@ std::optional<WireField> WireReader::Next() {
       if (!ReadVarint(field.varint)) return std::nullopt;
       length = field.varint;
       break;
-    default:  // Groups went out of use before ONNX was made.
+    default:  // Groups became obsolete before ONNX existed.
       return std::nullopt;
   }
   if (length > rest_.size()) return std::nullopt;
@@ -114,7 +114,7 @@ Result<MappedFile> MappedFile::Open(const std::string& path) {
   const auto failure = [&path](std::string_view why) {
     return MakeError(ErrorCode::kIo, fmt::format("cannot read \"{}\": {}", path, why));
   };
-  // Otherwise opening a pipe would wait for a writer.
+  // Otherwise, opening a pipe would wait for a writer.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return failure(std::strerror(errno));
   MappedFile file;
@@ -211,7 +211,7 @@ std::optional<Message> ChildOf(Message message, uint32_t field) {
   return std::nullopt;
 }
 
-// The fields are float_data, int32_data, string_data, int64_data, raw_data, double_data and
+// The fields float_data, int32_data, string_data, int64_data, raw_data, double_data and
 // uint64_data.
 bool IsTensorContent(uint32_t field) {
   return (field >= 4 && field <= 7) || field == 9 || field == 10 || field == 11;
@@ -298,7 +298,7 @@ class Rewriter {
     }
   }
 
-  // In a message this short, no contents are left out and no markers are dropped.
+  // In such a short message, nothing is omitted and no markers are dropped.
   bool CanCopy(Message child, Message parent, std::string_view payload) const {
     if (payload.size() > options_.largest_tensor_bytes) return false;
     const bool may_hold_markers = child == Message::kNode || parent == Message::kModel;
@@ -330,7 +330,7 @@ class Rewriter {
 
   const RewriteOptions& options_;
   RewrittenModel& result_;
-  size_t main_node_ = 0;  // The position in the main graph, which a file may give in several parts.
+  size_t main_node_ = 0;  // Position in the main graph, which may have several parts.
   bool is_too_deep_ = false;
 };
 

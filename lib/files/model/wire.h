@@ -1,10 +1,9 @@
-// The protobuf wire format, read in place and rewritten piecewise.
+// Reads the protobuf wire format in place and rewrites it piecewise.
 //
-// ONNX files hold their weights inline; protobuf itself refuses files over 2 GB, and parsing copies
+// ONNX files contain their weights; protobuf itself refuses files over 2 GB, and parsing copies
 // everything. Here a file is memory-mapped and stays in place. A rewritten file is a Rope: a list
-// of views into the original, with a few new bytes between them. The cost is linear in the number
-// of fields, not of bytes. On top of it, models are copied without their weights or with other
-// markers.
+// of views into the original, with a few new bytes in between. The cost is linear in the number of
+// fields, not bytes. On top of it, models are copied without their weights or with other markers.
 #pragma once
 
 #include <cstdint>
@@ -31,13 +30,13 @@ struct WireField {
   std::string_view whole;    // The field as in the file, including its tag.
 };
 
-// Reads the fields of one message in their order.
+// Reads the fields of one message in order.
 class WireReader {
  public:
   explicit WireReader(std::string_view message) : rest_(message) {}
 
-  // Returns the next field; nothing at the end or if the message is damaged. is_damaged()
-  // distinguishes the two.
+  // Returns the next field; nullopt at the end or if the message is damaged, which is_damaged()
+  // distinguishes.
   std::optional<WireField> Next();
   bool is_damaged() const { return is_damaged_; }
   std::string_view rest() const { return rest_; }
@@ -68,7 +67,7 @@ class Rope {
   uint64_t size_ = 0;
 };
 
-// A file that is mapped read-only during the lifetime of this object.
+// A file that is mapped read-only for the lifetime of this object.
 class MappedFile {
  public:
   static Result<MappedFile> Open(const std::string& path);
@@ -85,14 +84,13 @@ class MappedFile {
   size_t size_ = 0;
 };
 
-// The prefix of ckplan's own keys in metadata_props. These keys are dropped before new ones are
-// written.
+// The prefix of ckplan's own keys in metadata_props. They are dropped before new ones are written.
 inline constexpr std::string_view kMarkerPrefix = "ckplan.";
 
 using Markers = std::map<std::string, std::string>;
 
 struct RewriteOptions {
-  // Tensor contents above this many bytes are left out; name, type and shape stay.
+  // Tensor contents larger than this are omitted; name, type and shape stay.
   uint64_t largest_tensor_bytes = std::numeric_limits<uint64_t>::max();
   bool drops_markers = false;
   // Markers to append to the nodes of the main graph, by position, and to the model; null for none.
@@ -101,17 +99,17 @@ struct RewriteOptions {
 };
 
 struct RewrittenModel {
-  Rope bytes;                 // It has views into the source.
-  bool has_left_out = false;  // Some tensor contents are left out.
+  Rope bytes;                 // Contains views into the source.
+  bool has_left_out = false;  // Some tensor contents were omitted.
 };
 
-// kInvalidInput: the source, which messages call `path`, is damaged: a field extends beyond its
-// message. kUnsupported: the source is nested more deeply than protobuf reads. Messages that are
-// copied whole are not inspected.
+// Fails with kInvalidInput if the source, called `path` in messages, is damaged: a field extends
+// beyond its message. Fails with kUnsupported if the source is nested more deeply than protobuf
+// supports. Messages that are copied whole are not inspected.
 Result<RewrittenModel> RewriteModel(std::string_view source, const RewriteOptions& options,
                                     const std::string& path);
 
-// A marker as it occurs in a file; a key may occur several times.
+// A marker as it occurs in a file. A key may occur several times.
 struct FoundMarker {
   std::string key;
   std::string value;
@@ -129,11 +127,10 @@ struct FoundMarkers {
   bool empty() const;
 };
 
-// Finds all markers that RewriteModel would drop. Errors are those of RewriteModel.
+// Finds all markers that RewriteModel would drop. Fails like RewriteModel.
 Result<FoundMarkers> FindMarkers(std::string_view source, const std::string& path);
 
-// Returns the value of a metadata entry of the model itself; nothing if there is none with that
-// key.
+// Returns the value of a metadata entry of the model itself; nullopt if the key does not exist.
 std::optional<std::string> FindModelMetadata(std::string_view source, std::string_view key);
 
 }  // namespace ckplan

@@ -118,7 +118,7 @@ class PeakExplainer {
     }
   }
 
-  // Tries the largest first, since they promise most, and stops when the limit of work is reached.
+  // Tries the largest first, because they can save most, and stops at the work limit.
   void TryReleases() {
     for (size_t i = 0; i < found_.live.size(); ++i) {
       const LiveAtPeak& item = found_.live[i];
@@ -131,7 +131,7 @@ class PeakExplainer {
         continue;
       }
       PollStop();
-      if (may_run_again) TryRunningAgain(i);
+      if (may_run_again) TryRecomputing(i);
       if (may_move) TryMoving(i);
     }
     std::stable_sort(found_.next.begin(), found_.next.end(),
@@ -141,9 +141,9 @@ class PeakExplainer {
                      });
   }
 
-  void TryRunningAgain(size_t live) {
+  void TryRecomputing(size_t live) {
     const LiveAtPeak& item = found_.live[live];
-    const std::optional<Schedule> schedule = FreedAfter(traced_, item.version, LastUseBefore(item));
+    const std::optional<Schedule> schedule = ReleaseAfter(traced_, item.version, LastUseBefore(item));
     if (schedule) Measure(live, *schedule, false);
   }
 
@@ -151,8 +151,8 @@ class PeakExplainer {
     const LiveAtPeak& item = found_.live[live];
     const auto begin = static_cast<size_t>(LastUseBefore(item)) + 1;
     const auto end = static_cast<size_t>(item.next_read);
-    // The least peak is that with the value away in the whole gap. It need only be away while the
-    // plan would need more.
+    // The lowest peak is that with the value on the host during the whole gap. It only needs to be
+    // there while the plan would otherwise need more.
     Bytes least;
     for (size_t k = 0; k < traced_.steps().size(); ++k) {
       const Bytes away = k >= begin && k < end ? item.bytes : Bytes(0);
@@ -163,7 +163,7 @@ class PeakExplainer {
       for (gone = begin; timeline_.step_bytes[gone] <= least;) ++gone;
       for (back = end; timeline_.step_bytes[back - 1] <= least;) --back;
     }
-    Measure(live, MovedBetween(traced_, item.tensor, LastMadeBefore(item), gone, back), true);
+    Measure(live, MoveBetween(traced_, item.tensor, LastMadeBefore(item), gone, back), true);
   }
 
   void Measure(size_t live, const Schedule& schedule, bool is_moved) {
@@ -185,7 +185,7 @@ class PeakExplainer {
     return static_cast<size_t>(last);
   }
 
-  // The last step before the peak that makes or reads the buffer's contents.
+  // The last step before the peak that writes or reads the buffer's contents.
   int32_t LastUseBefore(const LiveAtPeak& item) const {
     int32_t last = item.since;
     const int32_t buffer = traced_.version(item.version).buffer;
@@ -200,12 +200,13 @@ class PeakExplainer {
     return last;
   }
 
-  // A run beyond the first may be missing or elsewhere in other plans, so it is no bound for them.
+  // A run beyond the first may be missing or elsewhere in other plans, so it does not bound them.
   void FindLargestStep() {
     const std::vector<StepMemory> memory = TraceMemory(timeline_, traced_.kinds);
     for (size_t k = 0; k < traced_.steps().size(); ++k) {
       if (traced_.has_run[k]) continue;
-      // Values of a joint graph are not gradients in this sense: a plan chooses how long they live.
+      // A joint graph's values are not gradients in this sense, because a plan decides how long
+      // they live.
       const Bytes gradients = graph_.is_joint() ? Bytes(0) : memory[k].of(MemoryKind::kGradients);
       const Bytes need = graph_.OwnNeedOf(traced_.steps()[k]) + gradients;
       if (need > found_.largest.bytes) found_.largest = {need, k};
@@ -227,8 +228,8 @@ Bytes Sum(const BytesByKind& by_kind) {
   return std::accumulate(by_kind.begin(), by_kind.end(), Bytes());
 }
 
-// A buffer with the modules around it, the outermost first; a row of modules accounts for the first
-// `depth` of them.
+// A buffer with its enclosing modules, outermost first. A row of modules covers the first `depth`
+// of them.
 struct ModuleMember {
   const LiveAtPeak* item = nullptr;
   std::vector<std::string> chain;
@@ -240,7 +241,7 @@ struct ModuleRow {
   ModuleShare share;
   std::vector<ModuleMember> members;
   std::set<std::string> modules;
-  bool is_whole = false;  // It is not divided any further.
+  bool is_whole = false;  // Not divided any further.
 
   bool operator<(const ModuleRow& other) const {
     return std::tuple(other.share.total(), share.path) <
@@ -248,8 +249,8 @@ struct ModuleRow {
   }
 };
 
-// Returns the path with "*" for each part that is a number.
-std::string WithoutNumbers(const std::string& path) {
+// Replaces each part of the path that is a number with "*".
+std::string ReplaceNumbers(const std::string& path) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   std::string text;
   for (size_t begin = 0; begin < path.size();) {
@@ -263,16 +264,16 @@ std::string WithoutNumbers(const std::string& path) {
   return text;
 }
 
-// Returns the path of the member's next module, within that of the row.
+// Returns the path of the member's next module within the row's.
 std::string PathWithin(const std::string& row, const ModuleMember& member, bool merges_numbers) {
   const std::string& path = member.chain[member.depth];
   const std::string& outer = member.depth > 0 ? member.chain[member.depth - 1] : "";
   const bool is_within = path.starts_with(outer);
   const std::string rest = is_within ? path.substr(outer.size()) : path;
-  return (is_within ? row : "") + (merges_numbers ? WithoutNumbers(rest) : rest);
+  return (is_within ? row : "") + (merges_numbers ? ReplaceNumbers(rest) : rest);
 }
 
-// Returns a row for each submodule, and one for what is in the module but in none of them.
+// Returns a row per submodule, and one for the module's contents outside its submodules.
 std::vector<ModuleRow> Submodules(const ModuleRow& row, bool merges_numbers) {
   std::map<std::pair<bool, std::string>, ModuleRow> found;
   for (const ModuleMember& member : row.members) {
@@ -296,13 +297,13 @@ std::vector<ModuleRow> Submodules(const ModuleRow& row, bool merges_numbers) {
 }
 
 // Returns at most `most` rows for the submodules. If there are more, those that differ only by a
-// number share a row; if that is not enough, returns no rows.
+// number share a row; if that is still too many, returns no rows.
 std::vector<ModuleRow> FewSubmodules(const ModuleRow& row, size_t most) {
   std::vector<ModuleRow> rows = Submodules(row, false);
   if (rows.size() > most) rows = Submodules(row, true);
-  // One row for all submodules says no more than the row of the module does.
-  const bool says_nothing = rows.size() == 1 && rows.front().modules.size() > 1;
-  if (says_nothing) rows = FewSubmodules(ModuleRow(std::move(rows.front())), most);
+  // A single row for all submodules adds nothing to the module's own row.
+  const bool is_redundant = rows.size() == 1 && rows.front().modules.size() > 1;
+  if (is_redundant) rows = FewSubmodules(ModuleRow(std::move(rows.front())), most);
   if (rows.size() > most) rows.clear();
   return rows;
 }

@@ -158,7 +158,7 @@ TEST_CASE("explain peak: over a link, what is held may be away as long as the pl
       while (traced.timeline.step_bytes[gone] <= release.then.peak) ++gone;
       while (traced.timeline.step_bytes[back - 1] <= release.then.peak) --back;
       const auto compare = [&](size_t from, size_t to, int64_t* better) {
-        const auto away = Simulator(step).Run(MovedBetween(traced, item.tensor, made, from, to));
+        const auto away = Simulator(step).Run(MoveBetween(traced, item.tensor, made, from, to));
         if (!away.ok()) return;  // An alias is read meanwhile.
         CHECK(release.then.peak <= away->peak);
         CHECK(release.then.overhead <= away->overhead);

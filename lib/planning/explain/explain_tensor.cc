@@ -30,7 +30,7 @@ class TensorExplainer {
   NodeId producer() const { return graph_.ProducerOf(found_.tensor); }
   int32_t peak_step() const { return static_cast<int32_t>(traced_.timeline.peak_step); }
 
-  // Lists one stay for each version of the storage itself; versions of its aliases join that stay.
+  // Lists one stay per version of the storage itself; versions of its aliases extend it.
   void ListStays() {
     for (const int32_t v : traced_.versions_in[found_.tensor]) {
       const Version& version = traced_.version(v);
@@ -39,7 +39,7 @@ class TensorExplainer {
         found_.stays.push_back(
             {traced_.kinds[index], version.made_at, traced_.until[index], {}, false, v});
       }
-      // An alias may outlive the next version of the tensor that it is an alias of.
+      // An alias may outlive the next version of its base.
       const auto stay = std::find_if(
           found_.stays.rbegin(), found_.stays.rend(),
           [&](const Stay& s) { return traced_.version(s.version).buffer == version.buffer; });
@@ -72,12 +72,12 @@ class TensorExplainer {
     return gap.to - gap.from > found_.gap->to - found_.gap->from;
   }
 
-  // Returns nothing if the change breaks a rule of transfers.
+  // Returns nullopt if the change breaks a rule of transfers.
   std::optional<Simulation> Measure(const Schedule& schedule) {
     work_ -= static_cast<int64_t>(schedule.steps.size());
     const Result<Simulation> measured = Simulator(graph_).Run(schedule);
     if (!measured.ok() && HasTransfers(traced_.plan.schedule)) return std::nullopt;
-    CKPLAN_CHECK(measured.ok(), "a plan with one decision changed is a training step");
+    CKPLAN_CHECK(measured.ok(), "a plan with one changed decision is valid");
     return *measured;
   }
 
@@ -92,7 +92,7 @@ class TensorExplainer {
     for (const LinkCopy& copy : found_.copies) {
       if (copy.way == CopyWay::kIn && !found_.again_at) found_.again_at = copy.step;
     }
-    found_.if_kept = Measure(LeftOnDevice(traced_, found_.tensor));
+    found_.if_kept = Measure(LeaveOnDevice(traced_, found_.tensor));
     return Reason::kMoved;
   }
 
@@ -110,12 +110,12 @@ class TensorExplainer {
     if (found_.stays.size() > 1) {
       const Stay& again = found_.stays[1];
       found_.again_at = again.since;
-      found_.if_kept = Measure(KeptInstead(traced_, again.version));
+      found_.if_kept = Measure(KeepInstead(traced_, again.version));
     }
     bool may_be_freed = true;
     if (found_.gap) {
       const Stay& stay = found_.stays[found_.gap->stay];
-      const auto schedule = FreedAfter(traced_, stay.version, found_.gap->from);
+      const auto schedule = ReleaseAfter(traced_, stay.version, found_.gap->from);
       may_be_freed = schedule.has_value();
       if (schedule) found_.if_freed = Measure(*schedule);
     }

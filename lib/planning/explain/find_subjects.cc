@@ -14,9 +14,9 @@ namespace {
 
 constexpr size_t kShownNames = 5;
 
-using IsMeant = std::function<bool(const std::string& name)>;
+using Matcher = std::function<bool(const std::string& name)>;
 
-struct Wanted {
+struct KindFilter {
   bool nodes = true;
   bool tensors = true;
   bool modules = true;
@@ -32,16 +32,16 @@ class Finder {
     }
   }
 
-  std::vector<Subject> Find(std::string_view text, const Wanted& wanted) const {
+  std::vector<Subject> Find(std::string_view text, const KindFilter& filter) const {
     std::vector<Subject> found =
-        ByName([&](const std::string& name) { return name == text; }, wanted);
-    if (found.empty() && wanted.modules) found = InModule(text);
+        ByName([&](const std::string& name) { return name == text; }, filter);
+    if (found.empty() && filter.modules) found = InModule(text);
     if (!found.empty() || !IsGlob(text)) return found;
     const Glob glob(text);
-    return ByName([&](const std::string& name) { return glob.Matches(name); }, wanted);
+    return ByName([&](const std::string& name) { return glob.Matches(name); }, filter);
   }
 
-  Error Nothing(std::string_view text) const {
+  Error NotFoundError(std::string_view text) const {
     std::vector<std::string_view> names;
     for (const auto* list : {&node_names_, &tensor_names_}) {
       names.insert(names.end(), list->begin(), list->end());
@@ -59,21 +59,21 @@ class Finder {
   }
 
  private:
-  std::vector<Subject> ByName(const IsMeant& is_meant, const Wanted& wanted) const {
+  std::vector<Subject> ByName(const Matcher& accepts, const KindFilter& filter) const {
     std::vector<Subject> found;
-    std::set<int32_t> with_node;  // Tensors whose producers were found.
-    for (size_t i = 0; i < node_names_.size() && wanted.nodes; ++i) {
-      if (!is_meant(node_names_[i])) continue;
+    std::set<int32_t> with_node;  // Tensors whose producers match.
+    for (size_t i = 0; i < node_names_.size() && filter.nodes; ++i) {
+      if (!accepts(node_names_[i])) continue;
       found.push_back(NodeSubject(NodeId(i)));
       for (const TensorId output : found.back().tensors) with_node.insert(output.index());
     }
-    if (!wanted.tensors) return found;
+    if (!filter.tensors) return found;
     for (size_t i = 0; i < tensor_names_.size(); ++i) {
-      if (with_node.contains(static_cast<int32_t>(i)) || !is_meant(tensor_names_[i])) continue;
+      if (with_node.contains(static_cast<int32_t>(i)) || !accepts(tensor_names_[i])) continue;
       found.push_back({NodeId(), {TensorId(i)}, tensor_names_[i], nullptr});
     }
     for (const AbsentValue& value : absent_) {
-      if (!is_meant(value.name)) continue;
+      if (!accepts(value.name)) continue;
       Subject subject{NodeId(), {}, value.name, &value};
       if (!value.tensor.is_none()) subject.tensors.push_back(value.tensor);
       found.push_back(std::move(subject));
@@ -92,8 +92,8 @@ class Finder {
     return found;
   }
 
-  // Whether `path` is the module's path, or its last part where that is a path with dots itself, as
-  // PyTorch's older exporter writes it: "layer3.1" of "/layer3/layer3.1".
+  // True if `path` is the module's path, or its last part if that is itself a path with dots, as
+  // written by PyTorch's older exporter: "layer3.1" of "/layer3/layer3.1".
   static bool IsPath(std::string_view module, std::string_view path) {
     if (module == path) return true;
     const bool is_whole_path = module.starts_with('/') && path.find('.') != std::string_view::npos;
@@ -112,7 +112,7 @@ class Finder {
     size_t count = 0;
     for (const std::string_view name : unique) {
       if (name.find(text) == std::string_view::npos || ++count > kShownNames) continue;
-      notes.push_back(fmt::format("there is \"{}\"", name));
+      notes.push_back(fmt::format("similar: \"{}\"", name));
     }
     if (count > kShownNames) {
       notes.push_back(fmt::format("and {} more with \"*{}*\"", count - kShownNames, text));
@@ -138,13 +138,13 @@ Result<std::vector<Subject>> FindSubjects(const TrainingStep& graph,
   if (found.empty() && colon != std::string_view::npos) {
     const std::string_view kind = name.substr(0, colon);
     const std::string_view rest = name.substr(colon + 1);
-    const Wanted wanted{kind == "node", kind == "tensor", kind == "module"};
-    if (wanted.nodes || wanted.tensors || wanted.modules) {
-      found = finder.Find(rest, wanted);
-      if (found.empty()) return finder.Nothing(rest);
+    const KindFilter filter{kind == "node", kind == "tensor", kind == "module"};
+    if (filter.nodes || filter.tensors || filter.modules) {
+      found = finder.Find(rest, filter);
+      if (found.empty()) return finder.NotFoundError(rest);
     }
   }
-  if (found.empty()) return finder.Nothing(name);
+  if (found.empty()) return finder.NotFoundError(name);
   return found;
 }
 

@@ -1,4 +1,4 @@
-// Finds the nodes, tensors and modules that a name stands for.
+// Finds the nodes, tensors and modules that a name refers to.
 #pragma once
 
 #include <span>
@@ -12,22 +12,22 @@
 
 namespace ckplan {
 
-// A node or tensor that the name stands for.
+// A node or tensor that the name refers to.
 struct Subject {
   NodeId node;                    // None if the subject is a tensor.
   std::vector<TensorId> tensors;  // All outputs of the node, or the one tensor; may be empty.
-  // Its name; for a tensor that is not in the graph, the name that was asked for.
+  // Its name; for a tensor that is not in the graph, the requested name.
   std::string name;
-  // Set if the tensor is not in the graph. `tensors` then has the tensor that it is a view of, or
-  // is empty if it is a view of none.
+  // Set if the tensor is not in the graph. `tensors` then has the tensor that it is a view of, if
+  // any.
   const AbsentValue* absent = nullptr;
 };
 
-// Finds all nodes, tensors and absent values of exactly that name. If there are none, finds the
-// nodes of the module with that path, or else those that match the name as a pattern
-// (lib/base/name_patterns.h). A tensor is left out if its producer is found as well. The prefixes
-// "node:", "tensor:" and "module:" restrict the search. Results are in the order of the graph.
-// Returns kUsage if there are none, with similar names in the notes.
+// Finds all nodes, tensors and absent values with exactly this name. If there are none, finds the
+// nodes of the module with this path, or else the nodes and tensors that match the name as a
+// pattern (lib/base/name_patterns.h). A tensor is omitted if its producer is found too. The
+// prefixes "node:", "tensor:" and "module:" restrict the search. Results are in the order of the
+// graph. Fails with kUsage if nothing is found, with similar names in the notes.
 Result<std::vector<Subject>> FindSubjects(const TrainingStep& graph,
                                           std::span<const AbsentValue> absent,
                                           std::string_view name);

@@ -86,7 +86,7 @@ TEST_CASE("find subjects: an unknown name is refused with similar names") {
   const Error error = FindSubjects(names.graph, names.absent, "block").error();
   CHECK(error.code == ErrorCode::kUsage);
   REQUIRE(error.notes.size() == 1);
-  CHECK(error.notes[0] == "there is \"/block/conv\"");
+  CHECK(error.notes[0] == "similar: \"/block/conv\"");
 }
 
 TEST_CASE("find subjects: a path with dots names the module that ends with it") {

@@ -50,7 +50,7 @@ std::vector<TensorRow> LargestTensors(const TrainingStep& step) {
   return rows;
 }
 
-// The bytes that operations of the forward phase make and operations of the backward phase read.
+// Returns the bytes that forward operations produce and backward operations read.
 Bytes SavedForBackward(const JointGraph& graph) {
   IdVector<ValueId, bool> is_saved(graph.values().size());
   for (const Operation& op : graph.ops()) {
@@ -69,8 +69,7 @@ Bytes SavedForBackward(const JointGraph& graph) {
   return saved;
 }
 
-// Section 3 of Chen et al. 2016: with sharing, a prediction needs little more than its largest
-// layer.
+// Section 3 of Chen et al. 2016: with sharing, inference needs little more than its largest layer.
 StaticAllocations PredictionMemory(const TensorGraph& graph) {
   const TensorGraph prediction = PredictionGraph(graph);
   std::vector<NodeId> order;

@@ -19,7 +19,7 @@ namespace ckplan {
 struct OperatorRow {
   std::string op;
   int64_t count = 0;
-  Bytes outputs;  // The size of the activations and statistics, or values, that its nodes compute.
+  Bytes outputs;  // Size of its nodes' activations and statistics, or values.
   Cost forward_cost;
   Cost backward_cost;
 };
@@ -30,10 +30,10 @@ struct TensorRow {
   Bytes bytes;
 };
 
-// Nodes of one operator that were read in the place of the same operators of the file.
+// Nodes of one operator that replace file operators.
 struct RestoredRow {
   std::string op;
-  std::string origin;  // Empty if they were recognised by their form; see RestoredOperation.
+  std::string origin;  // Empty if recognised by their form; see RestoredOperation.
   std::vector<std::string> replaced;
   int64_t count = 0;
 };
@@ -47,7 +47,7 @@ struct Inspection {
   Bytes statistics;
   Bytes saved_for_backward;
   Bytes keep_all_peak;
-  // The memory that the forward pass alone needs; a joint graph does not say.
+  // Memory of the forward pass alone; unknown for a joint graph.
   std::optional<StaticAllocations> prediction;
   ConstantMemory constants;
   Bytes optimizer_state;
@@ -57,15 +57,15 @@ struct Inspection {
   std::vector<TensorRow> largest;      // The ten largest, largest first.
   std::vector<RestoredRow> restored;   // The most frequent first.
   std::vector<std::string> warnings;
-  std::vector<Verdict> verdicts;         // One for each limit of --fail-on.
+  std::vector<Verdict> verdicts;         // One per --fail-on limit.
   std::optional<Accounting> accounting;  // For keep-all; set with --memory.
 };
 
-// The measures that limits are compared with.
+// The measures that limits apply to.
 ModelMeasures MeasuresOf(const Inspection& inspection);
 
-// Collects the figures of the step. The caller adds those that depend on more than the graph:
-// `model`, `request`, `keep_all_peak`, `optimizer_state`, `restored`, `warnings` and `verdicts`.
+// Collects the figures of the step. The caller adds those that need more than the graph: `model`,
+// `request`, `keep_all_peak`, `optimizer_state`, `restored`, `warnings` and `verdicts`.
 Inspection InspectGraph(const TrainingStep& step);
 
 std::vector<RestoredRow> CountRestored(const std::vector<RestoredOperation>& restored);

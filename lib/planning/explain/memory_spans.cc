@@ -34,8 +34,8 @@ class SpanFinder {
     bool is_release = false;
   };
 
-  // A tick of the timeline is one allocation or one release, so a moment is the tick plus the
-  // number of steps that have begun.
+  // A tick of the timeline is one allocation or release, so a moment is the tick plus the number of
+  // steps that have begun.
   void FindMoments() {
     const std::vector<Buffer>& buffers = timeline_.buffers;
     std::vector<Event> events(2 * buffers.size());
@@ -86,7 +86,7 @@ class SpanFinder {
     Finish(std::move(span));
   }
 
-  // Adds all spans of the buffer except the last, which is left in `span`.
+  // Adds all spans of the buffer except the last, which it stores in `span`.
   void FollowVersions(size_t b, MemorySpan* span) {
     for (const int32_t v : versions_in_[b]) {
       const Version& version = traced_.version(v);
@@ -119,7 +119,7 @@ class SpanFinder {
 
   const TracedPlan& traced_;
   const Timeline& timeline_;
-  // The versions in each buffer, in order of making.
+  // The versions in each buffer, in order of creation.
   std::vector<std::vector<int32_t>> versions_in_;
   MemorySpans found_;
 };

@@ -17,15 +17,15 @@ namespace {
 
 constexpr int32_t kNone = -1;
 
-// The last storage in a buffer ends with the buffer; an earlier one ends where the next is written
-// in place.
+// A buffer's last storage ends with the buffer; an earlier one ends where the next is written in
+// place.
 std::vector<int32_t> FindEnds(const TrainingStep& graph, const Timeline& timeline) {
   struct Tenant {
     TensorId storage;
     int32_t until = 0;
     int32_t since = 0;  // The step that makes its first version.
   };
-  // The tenant of each buffer, from the last to the first.
+  // The tenants of each buffer, from last to first.
   std::vector<Tenant> tenants(timeline.buffers.size());
   std::vector<int32_t> until(timeline.versions.size());
   for (size_t v = timeline.versions.size(); v-- > 0;) {
@@ -38,7 +38,7 @@ std::vector<int32_t> FindEnds(const TrainingStep& graph, const Timeline& timelin
       tenant.storage = storage;
     }
     tenant.since = version.made_at;
-    // One operation may write over a value and also make an alias of it.
+    // One operation may overwrite a value and also create an alias of it.
     until[v] = std::max(tenant.until, version.last_read);
   }
   return until;
@@ -100,7 +100,7 @@ TracedPlan TracePlan(const TrainingStep& graph, const Plan& plan) {
 
 namespace {
 
-// Fills in what is in memory at the peak, as pictures and explanations count it.
+// Sets the memory at the peak, counted as in drawings and explanations.
 void FillMemory(const TracedPlan& traced, PlanFacts* facts) {
   if (traced.steps().empty()) return;
   const size_t peak_step = traced.timeline.peak_step;
@@ -115,8 +115,8 @@ void FillMemory(const TracedPlan& traced, PlanFacts* facts) {
   facts->peak_step = traced.NameOfStep(peak_step);
 }
 
-// The nodes that run again by segment, or by operator if the plan has no segments; by name if they
-// have no operator.
+// Groups recomputed nodes by segment or, if the plan has no segments, by operator (by name if they
+// have none).
 std::vector<RecomputedGroup> GroupsOf(const TrainingStep& step, const Plan& plan) {
   const bool has_segments =
       std::any_of(plan.decisions.begin(), plan.decisions.end(),

@@ -1,5 +1,4 @@
-// A plan with what follows from it step by step: which versions live when, and which steps read
-// them.
+// A plan with step-by-step details: when each version is in memory and which steps read it.
 #pragma once
 
 #include <cstdint>
@@ -26,41 +25,39 @@ struct TracedPlan {
   std::vector<MemoryKind> kinds;
   std::vector<int32_t> until;               // The last step at which the version is in memory.
   std::vector<std::vector<int32_t>> reads;  // The steps that read the version, ascending.
-  // The versions in the memory of a tensor, its own and those of its aliases, in order of making.
-  // Empty for tensors that are aliases.
+  // The versions in a tensor's memory, its own and its aliases', in order of creation. Empty for
+  // aliases.
   IdVector<TensorId, std::vector<int32_t>> versions_in;
-  // For each step, whether its node has run before.
+  // For each step, true if its node has run before.
   std::vector<bool> has_run;
-  std::optional<Constraints> constraints;  // The constraints of the plan's request, if it has any.
+  std::optional<Constraints> constraints;  // The constraints of the plan's request, if any.
 
   const Version& version(int32_t index) const {
     return timeline.versions[static_cast<size_t>(index)];
   }
   const std::vector<Step>& steps() const { return plan.schedule.steps; }
-  // Whether the graph and the constraints allow it.
+  // True if the graph and the constraints allow it.
   bool MayRunAgain(NodeId node) const {
     return graph.MayRunAgain(node) && !(constraints && constraints->runs_once[node]);
   }
-  // The kind in words; the results of a joint graph's backward operations are "backward", for not
-  // all of them are gradients.
+  // Names the kind. Results of a joint graph's backward operations are "backward", because not all
+  // of them are gradients.
   std::string_view NameOfKind(MemoryKind kind) const;
   // Describes a step: "backward of conv1". Empty for a plan without steps.
   std::string NameOfStep(size_t step) const;
 };
 
-// The result refers to both arguments. `plan` must be a valid plan of the graph. O(reads of all
-// steps).
+// The result refers to both arguments. `plan` must be valid for the graph. O(reads of all steps).
 TracedPlan TracePlan(const TrainingStep& graph, const Plan& plan);
 
-// What a plan's summary shows in addition to the plan's own figures: the memory in use at the peak,
-// and the nodes that are recomputed.
+// What a plan's summary shows besides the plan's own figures: the memory in use at the peak, and
+// the recomputed nodes.
 
-// A group of recomputed nodes: those of one segment or, in a plan without segments, those of one
-// operator.
+// A group of recomputed nodes: a segment's or, in a plan without segments, an operator's.
 struct RecomputedGroup {
   std::string name;  // "conv1 ... relu3", or "Relu"
   int64_t node_count = 0;
-  // Size of the outputs that the nodes compute again. The peak falls by another amount.
+  // Size of the recomputed outputs. The peak falls by a different amount.
   Bytes outputs;
   Cost overhead;
 };
@@ -68,13 +65,13 @@ struct RecomputedGroup {
 struct PlanFacts {
   std::string peak_step;  // "backward of conv1"
   int64_t kept_tensors = 0;
-  // The memory in use when the peak is first reached; the six add up to the peak.
+  // The memory in use when the peak is first reached. The six add up to the peak.
   Bytes kept;
   Bytes recomputed;
-  Bytes passing;  // Forward results that no backward step will read before they are released.
+  Bytes passing;  // Forward results that backward does not read.
   Bytes gradients;
   Bytes workspace;
-  Bytes loaded;  // Results that were copied back from the host.
+  Bytes loaded;  // Results copied back from the host.
 
   int64_t run_twice = 0;  // Number of nodes that run forward twice.
   int64_t run_more_often = 0;
@@ -82,7 +79,7 @@ struct PlanFacts {
   std::vector<RecomputedGroup> groups;  // Largest first.
 };
 
-// In a joint graph's plan, what backward operations make in their first runs counts as gradients.
+// In a joint graph's plan, results of the first runs of backward operations count as gradients.
 PlanFacts FactsOf(const TrainingStep& step, const Plan& plan);
 
 }  // namespace ckplan

@@ -21,7 +21,7 @@ class Freeing {
         freed_(graph_.ProducerOf(traced.version(version).tensor)),
         newest_(graph_.tensor_count(), kNoRun),
         is_gone_(graph_.tensor_count()),
-        is_again_(graph_.tensor_count()) {
+        is_rerun_(graph_.tensor_count()) {
     const Version& freed = traced.version(version);
     for (const int32_t other : traced.versions_in[graph_.StorageOf(freed.tensor)]) {
       const Version& tenant = traced.version(other);
@@ -60,14 +60,14 @@ class Freeing {
     }
   }
 
-  // Whether the tensor is in memory when the step begins, by the plan's own versions.
-  bool IsThere(TensorId tensor) const {
+  // True if the plan itself has the tensor in memory when the step begins.
+  bool IsInMemory(TensorId tensor) const {
     if (is_gone_[tensor]) return false;
-    if (is_again_[tensor] || newest_[tensor] == kNoRun) return true;
+    if (is_rerun_[tensor] || newest_[tensor] == kNoRun) return true;
     return traced_.until[static_cast<size_t>(newest_[tensor])] >= step_;
   }
 
-  // Depth-first without recursion: a chain may have 100,000 nodes.
+  // Depth-first without recursion, because a chain may have 100,000 nodes.
   bool RunAgain(NodeId node) {
     std::vector<Frame> stack = {{node}};
     while (!stack.empty()) {
@@ -79,12 +79,12 @@ class Freeing {
       if (!may_run) return false;
       if (frame.reads_done < reads.size()) {
         const TensorId read = reads[frame.reads_done++];
-        if (!IsThere(read)) stack.push_back({graph_.ProducerOf(read)});
+        if (!IsInMemory(read)) stack.push_back({graph_.ProducerOf(read)});
         continue;
       }
       for (const TensorId made : graph_.MakesOf(run)) {
         is_gone_[made] = false;
-        is_again_[made] = true;
+        is_rerun_[made] = true;
       }
       schedule_.steps.push_back(run);
       stack.pop_back();
@@ -97,8 +97,8 @@ class Freeing {
   const int32_t after_;
   const NodeId freed_;
   IdVector<TensorId, int32_t> newest_;  // Index of the plan's newest version.
-  IdVector<TensorId, bool> is_gone_;    // It was freed and has not run again.
-  IdVector<TensorId, bool> is_again_;   // It has run again for a reader.
+  IdVector<TensorId, bool> is_gone_;    // Freed and not recomputed since.
+  IdVector<TensorId, bool> is_rerun_;   // Recomputed for a reader.
   Schedule schedule_;
   int32_t step_ = 0;
   size_t next_ = 0;
@@ -106,12 +106,12 @@ class Freeing {
 
 }  // namespace
 
-std::optional<Schedule> FreedAfter(const TracedPlan& traced, int32_t version, int32_t step) {
+std::optional<Schedule> ReleaseAfter(const TracedPlan& traced, int32_t version, int32_t step) {
   return Freeing(traced, version, step).Run();
 }
 
-Schedule MovedBetween(const TracedPlan& traced, TensorId value, size_t made, size_t gone,
-                      size_t back) {
+Schedule MoveBetween(const TracedPlan& traced, TensorId value, size_t made, size_t gone,
+                     size_t back) {
   Schedule schedule;
   for (size_t k = 0; k < traced.steps().size(); ++k) {
     if (k == gone) schedule.steps.push_back(Step::Drop(value));
@@ -122,14 +122,14 @@ Schedule MovedBetween(const TracedPlan& traced, TensorId value, size_t made, siz
   return schedule;
 }
 
-Schedule LeftOnDevice(const TracedPlan& traced, TensorId value) {
+Schedule LeaveOnDevice(const TracedPlan& traced, TensorId value) {
   Schedule schedule = traced.plan.schedule;
   std::erase_if(schedule.steps,
                 [&](const Step& step) { return step.is_transfer() && step.tensor() == value; });
   return schedule;
 }
 
-Schedule KeptInstead(const TracedPlan& traced, int32_t version) {
+Schedule KeepInstead(const TracedPlan& traced, int32_t version) {
   Schedule schedule = traced.plan.schedule;
   schedule.steps.erase(schedule.steps.begin() + traced.version(version).made_at);
   return WithoutUnreadRuns(traced.graph, schedule);

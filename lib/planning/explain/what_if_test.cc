@@ -53,7 +53,7 @@ TEST_CASE("what if: freeing a tensor of keep-all equals keeping all others, and 
       is_kept[node] = false;
       const Plan others = PlanOfKept(graph, is_kept);
       const int32_t version = VersionOf(traced, graph.node(node).outputs.front());
-      const auto schedule = FreedAfter(traced, version, LastForwardUse(traced, version));
+      const auto schedule = ReleaseAfter(traced, version, LastForwardUse(traced, version));
       REQUIRE(schedule.has_value());
       // At the start of the backward pass, the lowering keeps what would otherwise run again at
       // once.
@@ -61,7 +61,7 @@ TEST_CASE("what if: freeing a tensor of keep-all equals keeping all others, and 
       CHECK(schedule->steps == others.schedule.steps);
       ++freed;
       const TracedPlan back = TracePlan(planned, others);
-      CHECK(KeptInstead(back, back.versions_in[graph.node(node).outputs.front()].back()).steps ==
+      CHECK(KeepInstead(back, back.versions_in[graph.node(node).outputs.front()].back()).steps ==
             keep_all.schedule.steps);
     }
   }
@@ -79,7 +79,7 @@ TEST_CASE("what if: a freed tensor is gone, and the schedule is a training step"
       const auto version = static_cast<int32_t>(v);
       const Version& own = traced.version(version);
       if (random.graph->StorageOf(own.tensor) != own.tensor) continue;
-      const auto schedule = FreedAfter(traced, version, own.made_at);
+      const auto schedule = ReleaseAfter(traced, version, own.made_at);
       refused += schedule ? 0 : 1;
       if (!schedule) continue;
       ++freed;
@@ -93,7 +93,7 @@ TEST_CASE("what if: a freed tensor is gone, and the schedule is a training step"
       const bool stays = same.last_read == own.made_at && after.until[v] > own.made_at;
       if (!stays) CHECK(after.until[v] == own.made_at);
       if (!traced.has_run[static_cast<size_t>(own.made_at)]) continue;
-      const Schedule without = KeptInstead(traced, version);
+      const Schedule without = KeepInstead(traced, version);
       const Result<Simulation> measured = Simulator(*random.graph).Run(without);
       REQUIRE(measured.ok());
       CHECK(measured->overhead <= random.plan.figures.overhead);

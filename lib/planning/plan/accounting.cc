@@ -13,12 +13,13 @@
 namespace ckplan {
 namespace {
 
-// The state of an optimizer arrives at the end of the first step. After the third, nothing changes.
+// The optimizer allocates its state at the end of the first step. From the third step on, nothing
+// changes.
 constexpr int kRehearsedSteps = 3;
-// The least memory for the steps is sought from below, since steps that fit in a size may not fit
-// in a larger one: each attempt says at which size it would have gone otherwise. After this many
-// allocations in all attempts, the search goes on among a few sizes, and the gap below the one that
-// is found is halved.
+// Steps that fit in one size may not fit in a larger one, so the minimum is searched upwards: each
+// failed attempt reports the next size at which the steps would run differently. After this many
+// allocations in total, the search tries kSizesTried sizes and then halves the gap below the best
+// one.
 constexpr int64_t kMaxAllocations = 2'000'000;
 constexpr int kSizesTried = 16;
 constexpr int kHalvings = 6;
@@ -37,20 +38,20 @@ MemoryLine Line(std::string name, Bytes bytes, LineKind kind, std::string source
   return {std::move(name), bytes, bytes, bytes, kind, std::move(source)};
 }
 
-// Whether a constant gradient of a parameter counts from when it is computed.
-bool MayArrive(const TrainingStep& step, const PlanRequest& request) {
+// True if constant gradients of parameters count from the moment they are computed.
+bool CountsGradientsOnArrival(const TrainingStep& step, const PlanRequest& request) {
   return request.gradients == ParameterGradients::kAuto && !request.pipeline && !request.sharding &&
          step.micro_batches() <= 1;
 }
 
-// Whether it is a gradient with memory of its own that counts as a constant.
+// True for a gradient that has its own memory and counts as a constant.
 bool IsConstantGradient(const JointGraph& graph, ValueId value) {
   return graph.value(value).kind == ValueKind::kParameterGradient &&
          graph.value(value).alias_of.is_none();
 }
 
-// Returns the bytes of the constant gradients that the step's operation makes.
-Bytes GradientsMadeBy(const TrainingStep& of, const Step& step) {
+// Returns the bytes of the constant gradients that a run of `step` produces.
+Bytes ConstantGradientBytes(const TrainingStep& of, const Step& step) {
   if (!of.is_joint()) {
     const bool is_backward = step.kind == StepKind::kBackward;
     return is_backward ? of.forward().node(step.node()).parameter_gradients : Bytes(0);
@@ -58,7 +59,7 @@ Bytes GradientsMadeBy(const TrainingStep& of, const Step& step) {
   if (step.kind != StepKind::kRun) return Bytes(0);
   if (of.has_forward()) {
     const Step& origin = of.step_of()[static_cast<size_t>(step.node().index())];
-    return GradientsMadeBy(TrainingStep(of.forward()), origin);
+    return ConstantGradientBytes(TrainingStep(of.forward()), origin);
   }
   Bytes made(0);
   for (const ValueId value : of.joint().op(step.node()).writes) {
@@ -67,13 +68,13 @@ Bytes GradientsMadeBy(const TrainingStep& of, const Step& step) {
   return made;
 }
 
-// What gradients and the optimizer's temporaries have at the moment of its step.
-Bytes OptimizerMoment(const TrainingStep& step, const PlanRequest& request) {
+// Returns the memory of gradients and temporaries during the optimizer's step.
+Bytes OptimizerStepMemory(const TrainingStep& step, const PlanRequest& request) {
   const Bytes gradients = std::max(step.optimized().bytes, step.constants().parameter_gradients);
   return gradients + SumOf(OptimizerStepBuffers(request, step.optimized()));
 }
 
-// An allocation, or the release of an earlier one. Ticks are those of a timeline.
+// Allocates a buffer or releases an earlier one. Ticks are the timeline's.
 struct MemoryEvent {
   int32_t step = 0;
   int64_t tick = 0;
@@ -83,10 +84,10 @@ struct MemoryEvent {
 
 // What a schedule allocates and frees, in order.
 struct StepEvents {
-  std::vector<Bytes> sizes;  // In bytes, one for each buffer.
+  std::vector<Bytes> sizes;  // One for each buffer.
   std::vector<MemoryEvent> events;
-  std::vector<size_t> left;  // Buffers that are released after the optimizer's step.
-  Bytes arriving;            // The sum of the gradients among them that count as constants.
+  std::vector<size_t> left;  // Buffers released after the optimizer's step.
+  Bytes arriving;            // The sum of the constant gradients.
   Bytes peak;
   Bytes peak_without_workspaces;
   Bytes peak_without_arriving;
@@ -123,7 +124,7 @@ class EventReader {
   }
 
  private:
-  // The last version of each result of a joint graph stays.
+  // A joint graph's results stay in memory: the last version of each.
   void MarkResults(const TrainingStep& step) {
     if (!step.is_joint()) return;
     std::vector<int32_t> last(step.tensor_count(), -1);
@@ -137,15 +138,15 @@ class EventReader {
     }
   }
 
-  // Adds the gradients that count as constants, each where its operation first runs. They stay
-  // until after the optimizer's step.
+  // Adds each constant gradient where its operation first runs. They stay until the optimizer's
+  // step ends.
   void AddArrivingGradients() {
     if (ArrivingGradients(of_.step, of_.request) == Bytes(0)) return;
     constexpr int64_t kBeforeAllOfItsStep = -1;
     std::vector<bool> has_run(of_.step.node_count(), false);
     for (size_t k = 0; k < schedule_.steps.size(); ++k) {
       const Step& step = schedule_.steps[k];
-      const Bytes made = GradientsMadeBy(of_.step, step);
+      const Bytes made = ConstantGradientBytes(of_.step, step);
       if (made == Bytes(0) || has_run[static_cast<size_t>(step.node().index())]) continue;
       has_run[static_cast<size_t>(step.node().index())] = true;
       read_.events.push_back(
@@ -182,11 +183,11 @@ class EventReader {
   StepEvents read_;
 };
 
-// What is in memory around the steps, as sizes of buffers.
+// Buffers that exist outside the schedule.
 struct Surroundings {
-  std::vector<Bytes> constants;      // Throughout: parameters, inputs, cuBLAS's workspace.
+  std::vector<Bytes> constants;      // All the time: parameters, inputs, cuBLAS's workspace.
   std::vector<Bytes> state;          // From the end of the first step.
-  std::vector<Bytes> micro_batches;  // The others in flight, until the optimizer's step.
+  std::vector<Bytes> micro_batches;  // Other micro-batches, until the optimizer's step.
   std::vector<Bytes> temporaries;    // Of the optimizer's step.
 };
 
@@ -195,7 +196,8 @@ Surroundings SurroundingsOf(const TrainingStep& step, const PlanRequest& request
   const ConstantMemory constants = step.constants();
   const Optimized optimized = step.optimized();
   Surroundings found;
-  found.constants = GradientBuffers(optimized);  // Trained parameters have the same sizes.
+  found.constants =
+      GradientBuffers(optimized);  // Trained parameters are as large as their gradients.
   const Bytes trained = SumOf(found.constants);
   if (trained > constants.parameters) found.constants.clear();
   found.constants.push_back(constants.parameters - SumOf(found.constants));
@@ -217,12 +219,12 @@ Surroundings SurroundingsOf(const TrainingStep& step, const PlanRequest& request
   return found;
 }
 
-// The most that the allocator held, and the most that it was asked for.
+// The peak memory that the allocator reserved and that its callers requested.
 struct Rehearsed {
   bool has_room = true;
   Bytes reserved;
   Bytes requested;
-  Bytes next_capacity;  // The least one above this with which the steps would go otherwise.
+  Bytes next_capacity;  // The next larger one at which the steps would run differently.
 };
 
 // Runs a few training steps through the allocator, as PyTorch does.
@@ -240,7 +242,7 @@ class Rehearsal {
  private:
   using BlockId = CachingAllocator::BlockId;
 
-  // Returns whether the capacity is enough.
+  // Returns false if the capacity is too small.
   bool RunSteps() {
     if (!AllocateAll(around_.constants)) return false;
     for (int i = 0; i < kRehearsedSteps; ++i) {
@@ -286,29 +288,29 @@ class Rehearsal {
   std::vector<BlockId> blocks_;
 };
 
-// Seeks the least capacity for the steps.
+// Finds the smallest capacity in which the steps fit.
 class MinCapacity {
  public:
   MinCapacity(const Surroundings& around, const StepEvents& step) : around_(around), step_(step) {}
 
-  // Returns the steps within the least capacity above `too_little`; `ample` has them within one
-  // that is enough.
-  Rehearsed Above(Bytes too_little, const Rehearsed& ample) const {
+  // Returns the run with the smallest capacity above `too_little`. `ample` is a run that had
+  // enough.
+  Rehearsed FindAbove(Bytes too_little, const Rehearsed& ample) const {
     too_little = std::max(too_little, ample.requested - Bytes(1));
     const auto events = static_cast<int64_t>(step_.events.size());
-    const int64_t most_attempts = kMaxAllocations / (kRehearsedSteps * (events + 1));
-    for (int64_t i = 0; i < most_attempts; ++i) {
+    const int64_t max_attempts = kMaxAllocations / (kRehearsedSteps * (events + 1));
+    for (int64_t i = 0; i < max_attempts; ++i) {
       const Rehearsed held = Run(too_little + Bytes(1));
       if (held.has_room) return held;
       too_little = held.next_capacity - Bytes(1);
     }
-    return Between(too_little, ample);
+    return SearchBetween(too_little, ample);
   }
 
  private:
   Rehearsed Run(Bytes capacity) const { return Rehearsal(around_, step_, capacity).Run(); }
 
-  Rehearsed Between(Bytes too_little, Rehearsed held) const {
+  Rehearsed SearchBetween(Bytes too_little, Rehearsed held) const {
     const Bytes least = too_little;
     const int64_t range = held.reserved.count() - least.count();
     for (int64_t i = 1; i < kSizesTried; ++i) {
@@ -336,17 +338,17 @@ class MinCapacity {
   const StepEvents& step_;
 };
 
-// Returns what the allocator holds besides tensors: within the capacity or, where the steps do not
-// fit in it, within the least larger one that is found for them, or within any (`seeks_least`).
-Bytes KeptByAllocator(const Surroundings& around, const StepEvents& step,
-                      std::optional<Bytes> capacity, bool seeks_least) {
+// Returns the memory that the allocator reserves beyond what was requested. If the steps don't fit
+// in the capacity, it uses the smallest larger capacity that it finds (`seeks_least`), or no limit.
+Bytes AllocatorOverhead(const Surroundings& around, const StepEvents& step,
+                        std::optional<Bytes> capacity, bool seeks_least) {
   if (capacity && *capacity > Bytes(0)) {
     const Rehearsed held = Rehearsal(around, step, *capacity).Run();
     if (held.has_room) return held.reserved - held.requested;
   }
   Rehearsed held = Rehearsal(around, step, CachingAllocator::kNoLimit).Run();
   if (!held.has_room) return Bytes(0);
-  if (capacity && seeks_least) held = MinCapacity(around, step).Above(*capacity, held);
+  if (capacity && seeks_least) held = MinCapacity(around, step).FindAbove(*capacity, held);
   return held.reserved - held.requested;
 }
 
@@ -390,7 +392,7 @@ class Accountant {
   void AddStep() {
     const Bytes throughout = constants_.parameter_gradients - events_.arriving;
     const Bytes backward = throughout + events_.peak_without_workspaces + other_micro_batches_;
-    const Bytes optimizer = OptimizerMoment(step_, request_);
+    const Bytes optimizer = OptimizerStepMemory(step_, request_);
     workspaces_ = std::max(backward + WorkspaceBytes(), optimizer) - std::max(backward, optimizer);
     if (optimizer > backward) {
       AddTensors("step", optimizer, LineKind::kExact,
@@ -413,7 +415,7 @@ class Accountant {
     const Surroundings around =
         SurroundingsOf(step_, request_, cublas, events_.arriving, other_micro_batches_);
     found_.outside.push_back(
-        Line("allocator", KeptByAllocator(around, events_, capacity, seeks_least_),
+        Line("allocator", AllocatorOverhead(around, events_, capacity, seeks_least_),
              LineKind::kFormula, "replay of PyTorch's CUDACachingAllocator.cpp"));
     std::move(fixed.begin(), fixed.end(), std::back_inserter(found_.outside));
   }
@@ -460,7 +462,7 @@ Accounting AccountFor(const AccountedStep& of, const Schedule& schedule, Bytes p
 
 Bytes MinMemoryFor(const AccountedStep& of, const Schedule& schedule, Bytes peak) {
   PlanRequest request = of.request;
-  request.memory = Budget::Of(Bytes(1));  // Too little, so that the need is the least.
+  request.memory = Budget::Of(Bytes(1));  // Too small, so that the minimum is searched.
   return AccountFor({of.step, request, of.buffers}, schedule, peak).need();
 }
 
@@ -470,7 +472,7 @@ bool FitsMemory(AccountedStep of, const Schedule& schedule, Bytes peak) {
 }
 
 Bytes ArrivingGradients(const TrainingStep& step, const PlanRequest& request) {
-  if (!MayArrive(step, request)) return Bytes(0);
+  if (!CountsGradientsOnArrival(step, request)) return Bytes(0);
   Bytes arriving(0);
   if (step.has_forward()) {
     for (const Node& node : step.forward().nodes()) arriving += node.parameter_gradients;
@@ -482,7 +484,7 @@ Bytes ArrivingGradients(const TrainingStep& step, const PlanRequest& request) {
       }
     }
   }
-  // A graph may have been changed without its nodes.
+  // A caller may have changed the graph's total without changing its nodes.
   return arriving <= step.constants().parameter_gradients ? arriving : Bytes(0);
 }
 
@@ -490,7 +492,7 @@ Bytes LeastNeed(const TrainingStep& step, const PlanRequest& request) {
   ConstantMemory rest = step.constants();
   rest.parameter_gradients = Bytes(0);
   return rest.parameters + rest.inputs + rest.unsharded +
-         OptimizerState(request, step.optimized()) + OptimizerMoment(step, request) +
+         OptimizerState(request, step.optimized()) + OptimizerStepMemory(step, request) +
          OutsideInMemory(request);
 }
 

@@ -1,16 +1,16 @@
-// What training needs of a device, line by line: the one answer to "does it fit?" that all commands
-// give.
+// What training needs of a device, line by line. All commands use this one answer to "does it
+// fit?".
 //
-//   tensors   parameters, buffers, inputs, optimizer state, and the step: activations with
-//             gradients, or gradients with what the optimizer's step makes, whichever is more.
-//             Unless the request says otherwise, a gradient of a parameter is there from the
-//             backward operation that makes it on
+//   tensors   parameters, buffers, inputs, optimizer state, and the step: the larger of activations
+//             with gradients, and gradients with the optimizer's temporaries. By default, a
+//             parameter's gradient takes memory from the backward operation that computes it
 //   outside   workspaces, the allocator's rounding and fragmentation, cuBLAS, context, driver; or
+//             the reserve that replaces them
 //             the reserve that replaces them
 //   need      tensors + outside
 //
-// Each line says how far it can be trusted and where it comes from. docs/accounting.md describes
-// the lines, and which flag limits which sum.
+// Each line says how exact it is and where it comes from. docs/accounting.md describes the lines
+// and the flag that limits each sum.
 #pragma once
 
 #include <optional>
@@ -34,34 +34,34 @@ struct Accounting {
   Bytes need() const { return tensor_bytes() + outside_bytes(); }
 };
 
-// A training step, with what a request says of its optimizer and of the device's memory.
+// A training step with the request's optimizer and memory.
 struct AccountedStep {
   TrainingStep step;
   const PlanRequest& request;
-  Bytes buffers;  // The part of the parameters that is not trained and belongs to no parameter.
-  bool seeks_least = true;  // Whether the least memory is sought if the request's is too small.
+  Bytes buffers;            // Bytes of constants.parameters that are buffers, not parameters.
+  bool seeks_least = true;  // Search for the minimum if the request's memory is too small.
 };
 
-// Accounts for a schedule of the step. `peak` is its peak as plans state it. If the request has a
-// memory, the allocator gives free segments back where memory ends; without one it never does. If
-// the memory is too small, the need is the least larger one that is enough, or nearly so for
-// schedules of more than some 10,000 buffers. O(buffers of the schedule * log) for a memory that is
-// enough, and otherwise some hundred times that, up to a few tenths of a second.
+// Accounts for a schedule of the step. `peak` is the schedule's peak as plans state it. If the
+// request limits memory, the allocator returns free segments when memory runs out; otherwise it
+// never does. If the memory is too small, the need is the smallest larger memory that is enough
+// (approximately, for schedules of more than about 10,000 buffers). O(buffers of the schedule *
+// log) if the memory is enough; otherwise a few hundred times that, up to some tenths of a second.
 Accounting AccountFor(const AccountedStep& of, const Schedule& schedule, Bytes peak);
 
-// Returns the least memory that is found to be enough for a schedule, as programs get it.
+// Returns the smallest memory found to be enough for a schedule, as programs get it.
 Bytes MinMemoryFor(const AccountedStep& of, const Schedule& schedule, Bytes peak);
 
-// Returns whether the schedule's need is within the request's memory, without seeking the least.
+// True if the schedule fits in the request's memory. Does not search for the minimum.
 bool FitsMemory(AccountedStep of, const Schedule& schedule, Bytes peak);
 
-// Returns the bytes of the constant gradients that the need has only from when they are computed.
-// 0 if the request counts them otherwise, if micro-batches or devices share the step, or if the
-// graph does not say which operation makes which gradient. O(graph).
+// Returns the bytes of constant gradients that count only from the moment they are computed. 0 if
+// the request counts them differently, if micro-batches or devices share the step, or if the graph
+// does not say which operation computes which gradient. O(graph).
 Bytes ArrivingGradients(const TrainingStep& step, const PlanRequest& request);
 
-// Returns what a memory that is not enough for this must hold at the least, whatever the plan: the
-// constants, gradients with the optimizer's temporaries, and what is outside of tensors.
+// Returns a lower bound of the need for every plan that does not fit: the constants, gradients with
+// the optimizer's temporaries, and everything outside tensors.
 Bytes LeastNeed(const TrainingStep& step, const PlanRequest& request);
 
 }  // namespace ckplan

@@ -1,4 +1,4 @@
-// The time that plans may add to a step, and the choice of a plan from a curve by this time.
+// How much time plans may add to a step, and the choice of a plan from a curve by added time.
 #pragma once
 
 #include <array>
@@ -11,24 +11,24 @@
 namespace ckplan {
 
 // The most that a plan without a budget adds, in percent of a step without recomputation, unless
-// every plan that obeys its constraints adds more.
+// every plan under the same constraints adds more.
 inline constexpr double kAddedPercentWithoutBudget = 10;
 
-// The largest percentage of a step that may be asked for.
+// The largest percentage that users may request.
 inline constexpr double kLargestAddedPercent = 1000;
 
-// The points that are shown of the curve from which the plan is chosen: the least peak for each of
-// these percentages, besides the least peak of all and the peak of the fastest plan.
+// Percentages of added time that summaries show: the lowest peak for each, plus the lowest peak of
+// all and the fastest plan.
 inline constexpr std::array kShownAddedPercents = {1.0, 5.0, 10.0, 20.0};
 
-// The most that may be added to a step.
+// The most time that may be added to a step.
 Cost MostAdded(double percent, Cost step);
 
-// The point of the least peak that adds no more, on a curve (FrontOf) that is not empty; if every
-// point adds more, the point of the least time.
+// Returns the point with the lowest peak that adds at most this, or the fastest point if all add
+// more. `front` is a non-empty result of FrontOf.
 const CurvePoint& MinPeakWithin(std::span<const CurvePoint> front, Cost most);
 
-// The points of a curve that are shown: see kShownAddedPercents.
+// Returns the points of a curve to show: see kShownAddedPercents.
 std::vector<CurvePoint> ShownPoints(std::span<const CurvePoint> front, Cost step);
 
 }  // namespace ckplan

@@ -11,7 +11,7 @@
 namespace ckplan {
 namespace {
 
-// Returns the decision on each operation that follows from the runs of a joint graph.
+// Derives each operation's decision from the runs of a joint graph.
 IdVector<NodeId, NodeDecision> DecisionsOf(const JointGraph& graph, const Schedule& schedule) {
   IdVector<OpId, int32_t> run_count(graph.ops().size());
   for (const OpId run : RunsOf(schedule)) ++run_count[run];
@@ -49,7 +49,7 @@ IdVector<NodeId, NodeDecision> DecisionsOf(const TensorGraph& graph, const Timel
   for (const Version& version : timeline.versions) {
     const NodeId producer = graph.tensor(version.tensor).producer;
     NodeDecision& decision = decisions[producer];
-    // A run makes a version of every output of the node; versions of the first one count the runs.
+    // Each run creates a version of every output, so versions of the first output count the runs.
     if (version.tensor == graph.node(producer).outputs.front()) ++decision.recompute_count;
     if (version.made_at < loss && version.last_read > loss) decision.action = NodeAction::kKeep;
   }
@@ -81,7 +81,7 @@ Plan AssemblePlan(const TrainingStep& step, const Schedule& schedule,
   const Simulation simulation = Simulator(step).Run(schedule).value();
   const Timeline timeline = BuildTimeline(step, schedule);
   CKPLAN_CHECK(timeline.peak + simulation.other_micro_batches == simulation.peak,
-               "the timeline and the simulator are one model");
+               "the timeline and the simulator have one peak");
   Arena arena = place(timeline);
 
   Plan plan;

@@ -1,5 +1,5 @@
-// Makes a plan of a schedule: simulates it, places its buffers, and gathers the figures. The caller
-// checks the result (check.h) before anyone sees it.
+// Turns a schedule into a plan: simulates it, places its buffers and collects the figures. The
+// caller checks the result (check.h) before showing it.
 #pragma once
 
 #include <span>
@@ -12,26 +12,26 @@
 
 namespace ckplan {
 
-// `schedule` must be a valid schedule of the step (Simulator::Run). The caller adds the parts that
-// only it knows: the request, the model's identity, the paper's figures, the guarantee. Without
-// `segment_of`, all nodes are in one segment; a joint graph has none. `place` gives the buffers
-// their offsets (schedule/arena.h).
+// `schedule` must be valid for the step (Simulator::Run). The caller adds what only it knows: the
+// request, the model's identity, the paper's figures, the guarantee. Without `segment_of`, all
+// nodes are in one segment; joint graphs have no segments. `place` assigns the buffers' offsets
+// (schedule/arena.h).
 //
-// The overhead of a joint graph's plan is below zero if operations that no result needs never run.
-// If the step has a link to the host, the plan has the figures of the transfers and the offsets of
-// the copies there.
+// The overhead of a joint graph's plan is negative if it skips operations that no result needs. If
+// the step has a link to the host, the plan includes the transfers' figures and the offsets of the
+// copies on the host.
 Plan AssemblePlan(const TrainingStep& step, const Schedule& schedule,
                   IdVector<NodeId, int32_t> segment_of = {},
                   Arena (*place)(const Timeline& timeline) = PlaceBuffers);
 
-// Returns the plan of these runs of a joint graph, with its buffers placed by PlaceTightly.
+// Builds the plan for these runs of a joint graph, with buffers placed by PlaceTightly.
 Plan AssembleRuns(const TrainingStep& step, std::span<const OpId> runs);
 
-// Returns the decision of the timeline's schedule on each node, with the node's segment.
+// Returns each node's decision and segment, derived from the timeline's schedule.
 IdVector<NodeId, NodeDecision> DecisionsOf(const TensorGraph& graph, const Timeline& timeline,
                                            const IdVector<NodeId, int32_t>& segment_of);
 
-// Returns what is in memory at the timeline's peak.
+// Returns the contents of memory at the timeline's peak.
 PeakMoment PeakMomentOf(const Timeline& timeline);
 
 }  // namespace ckplan

@@ -1,5 +1,4 @@
-// The balance of memory and time: of several plans, it prefers the one whose product of memory and
-// time of a step is least.
+// Balances memory against time: the best plan has the smallest product of memory and step time.
 //
 //   added time
 //        |x          . - curves of equal products; the plan on the lowest of them is chosen
@@ -18,17 +17,17 @@
 namespace ckplan {
 
 struct Balance {
-  Cost step;        // The cost of a step without recomputation.
-  Bytes constants;  // Added to every peak: what the budget covers besides activations.
+  Cost step;        // Cost of a step without recomputation.
+  Bytes constants;  // Added to every peak: memory in the budget other than activations.
 
-  // Returns whether `a` has the lesser product. Of equal products, the lower peak is better.
+  // True if `a` has the smaller product; if both are equal, if it has the lower peak.
   bool IsBetter(const CurvePoint& a, const CurvePoint& b) const;
 
-  // Returns the best point of a front (FrontOf) that is not empty.
+  // Returns the best point of a non-empty front (FrontOf).
   CurvePoint BestOf(std::span<const CurvePoint> front) const;
 
-  // Returns the budgets in the middle of the gaps between the best point of a front and its
-  // neighbours. Plans for these budgets may be better still.
+  // Returns budgets halfway between the best point of a front and each neighbour. Plans for these
+  // budgets may be better still.
   std::vector<Bytes> BudgetsBesideBest(std::span<const CurvePoint> front) const;
 };
 

@@ -64,9 +64,9 @@ std::optional<CachingAllocator::BlockId> CachingAllocator::TakeFree(int64_t size
 
 std::optional<CachingAllocator::BlockId> CachingAllocator::NewSegment(int64_t size, bool is_small) {
   const int64_t segment = SegmentFor(size);
-  if (!FindsRoom(segment)) {
-    GiveBack();
-    if (!FindsRoom(segment)) return std::nullopt;
+  if (!HasRoomFor(segment)) {
+    ReturnFreeSegments();
+    if (!HasRoomFor(segment)) return std::nullopt;
   }
   reserved_ += segment;
   peak_reserved_ = std::max(peak_reserved_, Bytes(reserved_));
@@ -78,7 +78,7 @@ std::optional<CachingAllocator::BlockId> CachingAllocator::NewSegment(int64_t si
   return NewBlock(block);
 }
 
-void CachingAllocator::GiveBack() {
+void CachingAllocator::ReturnFreeSegments() {
   for (FreeBlocks& free : free_) {
     std::erase_if(free, [&](const auto& row) {
       const Block& block = blocks_[static_cast<size_t>(std::get<2>(row))];
@@ -133,7 +133,7 @@ CachingAllocator::BlockId CachingAllocator::NewBlock(const Block& block) {
   return id;
 }
 
-bool CachingAllocator::FindsRoom(int64_t size) {
+bool CachingAllocator::HasRoomFor(int64_t size) {
   if (size <= capacity_ - reserved_) return true;
   next_capacity_ = std::min(next_capacity_, reserved_ + size);
   return false;

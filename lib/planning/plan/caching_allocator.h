@@ -1,19 +1,19 @@
 // Replays allocations by the rules of PyTorch's caching allocator for CUDA
 // (c10/cuda/CUDACachingAllocator.cpp, with the default settings of PYTORCH_ALLOC_CONF).
 //
-// The allocator gets segments from the driver and gives out blocks of them. It keeps segments whose
-// blocks are free, so a process holds more memory than its tensors need.
+// The allocator requests segments from the driver and hands out blocks of them. It keeps segments
+// with free blocks, so a process holds more memory than its tensors need.
 //
-//   - Sizes are rounded up to 512 bytes. A size of 0 takes nothing.
-//   - Blocks of up to 1 MiB come from segments of 2 MiB. Larger ones have segments of their own: of
-//     20 MiB for blocks below 10 MiB, and otherwise of the block's size rounded up to 2 MiB.
-//   - The smallest free block that is large enough is taken; of several, the one at the lowest
-//     address. What is left of it becomes a free block if it has 512 bytes (small blocks) or more
-//     than 1 MiB (large ones).
+//   - Sizes are rounded up to 512 bytes. Size 0 takes no memory.
+//   - Blocks of up to 1 MiB come from segments of 2 MiB. Larger blocks get segments of 20 MiB if
+//     below 10 MiB, and otherwise of the block's size rounded up to 2 MiB.
+//   - Best fit: the smallest free block that is large enough, and of several, the one at the lowest
+//     address. The remainder becomes a free block if it has at least 512 bytes (small blocks) or
+//     more than 1 MiB (large ones).
 //   - A freed block merges with its free neighbours in the segment.
-//   - If the driver has no room for a segment, all segments that are one free block are given back.
+//   - If the driver has no room for a segment, all entirely free segments are returned to it.
 //
-// A replay knows one stream and no other process. Each block costs O(log n).
+// A replay models one stream and no other process. Each block costs O(log n).
 #pragma once
 
 #include <cstdint>
@@ -31,21 +31,21 @@ class CachingAllocator {
   static constexpr Bytes kNoLimit{int64_t{1} << 62};
   explicit CachingAllocator(Bytes capacity = kNoLimit) : capacity_(capacity.count()) {}
 
-  // Identifies a block while it is in use.
+  // Identifies an allocated block.
   using BlockId = int32_t;
   static constexpr BlockId kNoBlock = -1;
 
-  // Returns a block of at least `size` bytes, kNoBlock for size 0, or nothing if there is no room.
+  // Returns a block of at least `size` bytes, kNoBlock for size 0, or nullopt if out of memory.
   std::optional<BlockId> Allocate(Bytes size);
   void Release(BlockId block);  // Does nothing for kNoBlock.
 
-  Bytes peak_requested() const { return peak_requested_; }  // Sizes as they were asked for.
+  Bytes peak_requested() const { return peak_requested_; }  // Sizes before rounding.
   Bytes peak_reserved() const { return peak_reserved_; }    // Sizes of all segments.
-  // The least capacity above this one with which the calls so far would have gone otherwise.
+  // The next larger capacity with which the calls so far would have run differently.
   Bytes next_capacity() const { return Bytes(next_capacity_); }
 
  private:
-  // A piece of a segment. Its neighbours there are linked.
+  // A piece of a segment, linked to its neighbours in the segment.
   struct Block {
     uint64_t address = 0;
     int64_t bytes = 0;
@@ -60,11 +60,11 @@ class CachingAllocator {
   FreeBlocks& FreeOf(bool is_small) { return free_[is_small ? 0 : 1]; }
   std::optional<BlockId> TakeFree(int64_t size, bool is_small);
   std::optional<BlockId> NewSegment(int64_t size, bool is_small);
-  void GiveBack();
+  void ReturnFreeSegments();
   void Split(BlockId block, int64_t size);
   void MergeWith(BlockId block, BlockId neighbour);
   BlockId NewBlock(const Block& block);
-  bool FindsRoom(int64_t size);
+  bool HasRoomFor(int64_t size);
 
   int64_t capacity_;
   int64_t next_capacity_ = kNoLimit.count();

@@ -49,7 +49,7 @@ const Damage kDamages[] = {
      [](PlanFigures* f) { f->certificate->gap = Cost(0); }},
     {"gap_bytes: the plan says 99, the replay finds 100",
      [](PlanFigures* f) { f->certificate->peak_gap = Bytes(99); }},
-    {"bytes are no bound of the peak",
+    {"bytes is not a lower bound of the peak",
      [](PlanFigures* f) {
        f->certificate->peak.bytes = f->peak + Bytes(1);
        f->certificate->peak_gap = Bytes(-1);
@@ -97,7 +97,7 @@ TEST_CASE("certificate: no other algorithm's plan has one") {
   CertifiedExample example;
   example.plan.request.algorithm = "exact-dp";
   CHECK(CheckPlan(example.graph, example.plan) ==
-        std::vector<std::string>{"certificate: no algorithm but best proves one"});
+        std::vector<std::string>{"certificate: only the algorithm best has one"});
 }
 
 TEST_CASE("curve: it is monotone, and the plan is the point that is chosen on it") {
@@ -108,12 +108,12 @@ TEST_CASE("curve: it is monotone, and the plan is the point that is chosen on it
   whole.plan.figures.curve = curve;
   REQUIRE(CheckPlan(whole.graph, whole.plan).empty());
   const Damage damages[] = {
-      {"curve: point 2 is no more memory for less time",
+      {"curve: point 2 must have more memory and less time than the one before",
        [](PlanFigures* f) { f->curve[2].overhead = Cost(3); }},
       {"curve: point 1 is no more memory", [](PlanFigures* f) { f->curve[0] = f->curve[1]; }},
-      {"curve: the plan is not on it",
+      {"curve: does not contain the plan",
        [](PlanFigures* f) { f->curve.erase(f->curve.begin() + 1); }},
-      {"curve: the plan has not the least peak of those that add at most 10 %",
+      {"curve: another point that adds at most 10 % has a lower peak",
        [](PlanFigures* f) { f->curve[0].overhead = Cost(4); }},
   };
   for (const Damage& damage : damages) {
@@ -123,7 +123,7 @@ TEST_CASE("curve: it is monotone, and the plan is the point that is chosen on it
     ExpectNamed(example, damage);
   }
   whole.plan.request.budget = Budget::Of(own.peak);
-  ExpectNamed(whole, {"curve: only best draws one, for no budget", {}});
+  ExpectNamed(whole, {"curve: only plans by best without a budget have one", {}});
 }
 
 TEST_CASE("curve: no point of its front is dominated by another") {

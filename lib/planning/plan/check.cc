@@ -11,7 +11,7 @@
 namespace ckplan {
 namespace {
 
-// Returns the number of other micro-batches in flight.
+// Counts the other micro-batches in flight.
 int64_t OtherMicroBatches(const PlanRequest& request) {
   if (!request.pipeline) return 0;
   const int64_t stages_from_here = request.pipeline->stages - request.pipeline->index;
@@ -22,8 +22,8 @@ int64_t OtherMicroBatches(const PlanRequest& request) {
   return under_way - 1;
 }
 
-// Runs each node once, in the order of the graph, whatever order a plan runs them in.
-Schedule WithoutRecomputation(const TrainingStep& step) {
+// Builds a schedule that runs each node once, in the graph's order.
+Schedule ScheduleWithoutRecomputation(const TrainingStep& step) {
   Schedule schedule;
   for (const NodeId id : step.node_ids()) schedule.steps.push_back(step.RunOf(id));
   if (step.is_joint()) return schedule;
@@ -38,7 +38,7 @@ Result<Replayed> ReplaySteps(const TrainingStep& step, const Schedule& schedule,
                          : ReplayNodes(step.forward(), schedule, options);
 }
 
-std::string Described(const TrainingStep& step, const LiveBuffer& buffer) {
+std::string Describe(const TrainingStep& step, const LiveBuffer& buffer) {
   switch (buffer.kind) {
     case BufferKind::kWorkspace:
       return fmt::format("the workspace of \"{}\"", step.RawNameOf(buffer.node()));
@@ -56,7 +56,7 @@ void CompareRows(const TrainingStep& step, const Plan& plan, const Replayed& rep
   const size_t count = step.node_count();
   if (plan.decisions.size() != count || plan.labels.size() != count) {
     faults->push_back(
-        fmt::format("the plan has decisions for {} {}s and names {}, but the graph has {}",
+        fmt::format("the plan has decisions for {} {}s and names for {}, but the graph has {}",
                     plan.decisions.size(), word, plan.labels.size(), count));
     return;
   }
@@ -65,17 +65,17 @@ void CompareRows(const TrainingStep& step, const Plan& plan, const Replayed& rep
     const NodeDecision& found = replay.decisions[id];
     if (claimed.recompute_count != found.recompute_count || claimed.action != found.action) {
       faults->push_back(fmt::format(
-          "{} \"{}\": the plan says {} with {} recomputations, the steps say {} with {}", word,
+          "{} \"{}\": the plan says {} with {} recomputations, but its steps say {} with {}", word,
           step.RawNameOf(id), NameOf(claimed.action), claimed.recompute_count, NameOf(found.action),
           found.recompute_count));
     }
     if (step.is_joint() && claimed.segment != 0) {
-      faults->push_back(fmt::format("{} \"{}\": segment {} in a plan without segments", word,
+      faults->push_back(fmt::format("{} \"{}\": in segment {}, but the plan has no segments", word,
                                     step.RawNameOf(id), claimed.segment));
     }
     const std::string_view field = DifferenceOf(plan.labels[id], LabelOf(step, id));
     if (field.empty()) continue;
-    faults->push_back(fmt::format("{} \"{}\": its row has another \"{}\" than the graph", word,
+    faults->push_back(fmt::format("{} \"{}\": the plan's \"{}\" differs from the graph's", word,
                                   step.RawNameOf(id), field));
   }
 }
@@ -94,17 +94,18 @@ void CompareFigures(const GraphFigures& graph, const Plan& plan, const Replayed&
   CheckCurve(plan, graph.forward_cost + graph.backward_cost, faults);
 }
 
-// Checks what the plan says about the host.
+// Checks the plan's figures about the host.
 void CompareOffload(const TrainingStep& step, const Plan& plan, const Moves& moves,
                     std::vector<std::string>* faults) {
   const std::optional<OffloadFigures>& claimed = plan.figures.offload;
   if (claimed.has_value() != plan.request.offload.has_value()) {
-    faults->push_back(claimed ? "host_peak_bytes: the plan may not use the host"
+    faults->push_back(claimed ? "host_peak_bytes: must be absent without offload"
                               : "host_peak_bytes: missing");
     return;
   }
   if (!claimed) {
-    if (!plan.host_offsets.empty()) faults->push_back("host_offset_bytes: nothing is on the host");
+    if (!plan.host_offsets.empty())
+      faults->push_back("host_offset_bytes: must be empty without offload");
     return;
   }
   const Result<HostMemory> host =
@@ -125,17 +126,17 @@ void CompareOffload(const TrainingStep& step, const Plan& plan, const Moves& mov
 
 std::vector<std::string> CheckPlan(const TrainingStep& step, const Plan& plan) {
   const Link* const link = plan.request.offload ? &*plan.request.offload : nullptr;
-  if (link != nullptr && !step.is_joint()) return {"offload: a forward graph cannot have it"};
+  if (link != nullptr && !step.is_joint()) return {"offload: requires a joint graph"};
   const Result<Replayed> replay = ReplaySteps(
       step, plan.schedule,
       {plan.request.order == StepOrder::kFree, link, &plan.offsets, plan.request.align_bytes});
   if (!replay.ok()) return {replay.error().message};
-  const Result<Replayed> baseline = ReplaySteps(step, WithoutRecomputation(step), {});
+  const Result<Replayed> baseline = ReplaySteps(step, ScheduleWithoutRecomputation(step), {});
   if (!baseline.ok()) return {"without recomputation: " + baseline.error().message};
   const int64_t others = OtherMicroBatches(plan.request);
   if (others + 1 != step.micro_batches()) {
-    return {fmt::format("the plan is for {} micro-batches under way, the graph for {}", others + 1,
-                        step.micro_batches())};
+    return {fmt::format("the plan is for {} micro-batches in flight, but the graph for {}",
+                        others + 1, step.micro_batches())};
   }
   std::vector<std::string> faults;
   const Bytes peak = replay->slab.highest() + others * replay->saved;
@@ -160,7 +161,7 @@ std::vector<std::string> CheckPlan(const TrainingStep& step, const Plan& plan) {
   }
   ComparePeak(
       plan, replay->peak_step, replay->slab.AtPeak(),
-      [&](const LiveBuffer& buffer) { return Described(step, buffer); }, &faults);
+      [&](const LiveBuffer& buffer) { return Describe(step, buffer); }, &faults);
   CompareRows(step, plan, *replay, &faults);
   return faults;
 }

@@ -15,23 +15,23 @@
 namespace ckplan {
 namespace {
 
-// A node or tensor that patterns may match, by any of its names or by its type.
+// A node or tensor that patterns can match by any of its names or by its type.
 struct Nameable {
   std::vector<std::string_view> names;
   std::string_view type;
 };
 
-// No pattern with wildcards is longer, and no list has more patterns: docs/constraints.md. lib/base
-// has the same limits, but this file does not share them.
+// Limits on a pattern with wildcards and on a list of patterns: docs/constraints.md. Repeated from
+// lib/base, because the checker shares no code with it.
 constexpr size_t kLongestForm = 1000;
 constexpr size_t kMaxPatterns = 100'000;
 
-// A pattern: "*" stands for any bytes, "?" for any one byte. Bit i of
-// `Places` says that the first i bytes of the pattern, without stars, may match the text read so
-// far.
-class Form {
+// A pattern in which "*" stands for any bytes and "?" for any one byte. Bit i of `Places` is set if
+// the first i bytes of the pattern, not counting stars, match the text read so far.
+class WildcardPattern {
  public:
-  explicit Form(std::string_view form) : takes_(1 + std::numeric_limits<unsigned char>::max()) {
+  explicit WildcardPattern(std::string_view form)
+      : takes_(1 + std::numeric_limits<unsigned char>::max()) {
     for (const char c : form) {
       if (c == '*') {
         repeats_.set(length_);
@@ -56,15 +56,16 @@ class Form {
  private:
   using Places = std::bitset<kLongestForm + 1>;
 
-  std::vector<Places> takes_;  // Indexed by byte: the places from which the byte leads to the next.
-  Places repeats_;             // The places of stars, where any byte leads back to the same place.
+  std::vector<Places> takes_;  // Indexed by byte: the places that the byte advances.
+  Places repeats_;             // The places of stars, which any byte leaves unchanged.
   size_t length_ = 0;
 };
 
 class Pattern {
  public:
-  explicit Pattern(std::string_view pattern) : rest_(pattern), leaves_out_(rest_.starts_with("!")) {
-    if (leaves_out_) rest_.remove_prefix(1);
+  explicit Pattern(std::string_view pattern)
+      : rest_(pattern), is_exclusion_(rest_.starts_with("!")) {
+    if (is_exclusion_) rest_.remove_prefix(1);
     if (rest_.starts_with("op:")) {
       is_type_ = true;
       rest_.remove_prefix(3);
@@ -74,10 +75,10 @@ class Pattern {
     if (has_wildcards && !is_too_long_) form_.emplace(rest_);
   }
 
-  bool leaves_out() const { return leaves_out_; }
+  bool is_exclusion() const { return is_exclusion_; }
   bool is_too_long() const { return is_too_long_; }
 
-  bool IsMeant(const Nameable& thing) const {
+  bool Matches(const Nameable& thing) const {
     const auto fits = [&](std::string_view name) {
       return name == rest_ || (form_ && form_->IsOf(name));
     };
@@ -86,27 +87,28 @@ class Pattern {
   }
 
  private:
-  std::string_view rest_;  // The pattern without the signs in front.
-  bool leaves_out_ = false;
+  std::string_view rest_;  // The pattern without its prefixes.
+  bool is_exclusion_ = false;
   bool is_type_ = false;
   bool is_too_long_ = false;
-  std::optional<Form> form_;
+  std::optional<WildcardPattern> form_;
 };
 
 // The constraints on each node or operation.
-struct Asked {
+struct ConstraintFlags {
   std::vector<bool> is_kept;
   std::vector<bool> is_recomputed;
   std::vector<bool> runs_once;
 };
 
-// Returns which things the patterns choose. The last pattern that matches decides. If the first
-// pattern begins with "!", everything that no pattern matches is included.
-std::vector<bool> Chosen(std::string_view field, const std::vector<std::string>& patterns,
-                         const std::vector<Nameable>& things, std::vector<std::string>* faults) {
+// Returns which things the patterns select. The last pattern that matches decides. If the first
+// pattern starts with "!", things that match no pattern are selected.
+std::vector<bool> SelectByPatterns(std::string_view field, const std::vector<std::string>& patterns,
+                                   const std::vector<Nameable>& things,
+                                   std::vector<std::string>* faults) {
   if (patterns.size() > kMaxPatterns) {
-    faults->push_back(
-        fmt::format("constraints: request.{}: {} patterns are too many", field, patterns.size()));
+    faults->push_back(fmt::format("constraints: request.{}: {} patterns exceed the limit", field,
+                                  patterns.size()));
     return std::vector<bool>(things.size());
   }
   const bool begins_with_all = !patterns.empty() && patterns.front().starts_with("!");
@@ -117,33 +119,35 @@ std::vector<bool> Chosen(std::string_view field, const std::vector<std::string>&
     bool is_any = false;
     for (size_t i = 0; i < things.size(); ++i) {
       PollStop();
-      if (things[i].names.empty() || !pattern.IsMeant(things[i])) continue;
+      if (things[i].names.empty() || !pattern.Matches(things[i])) continue;
       is_any = true;
-      chosen[i] = !pattern.leaves_out();
+      chosen[i] = !pattern.is_exclusion();
     }
     if (is_any) continue;
-    faults->push_back(fmt::format("constraints: request.{}: {} \"{}\"", field,
-                                  pattern.is_too_long() ? "too long is" : "nothing is called",
-                                  text));
+    faults->push_back(fmt::format(
+        "constraints: request.{}: {} \"{}\"", field,
+        pattern.is_too_long() ? "this pattern is too long:" : "nothing is called", text));
   }
   return chosen;
 }
 
-// `producers` are the nodes that may be kept or recomputed, with the names of their results, and
-// nothing for others. `runners` are the nodes that may be required to run once.
-Asked RequestedConstraints(const PlanRequest& request, const std::vector<Nameable>& producers,
-                           const std::vector<Nameable>& runners, std::vector<std::string>* faults) {
-  return {Chosen("keep", request.keep, producers, faults),
-          Chosen("recompute", request.recompute, producers, faults),
-          Chosen("never_rerun", request.never_rerun, runners, faults)};
+// `producers` are the nodes that may be kept or recomputed, with the names of their results; other
+// nodes have no names there. `runners` are the nodes that may be required to run once.
+ConstraintFlags RequestedConstraints(const PlanRequest& request,
+                                     const std::vector<Nameable>& producers,
+                                     const std::vector<Nameable>& runners,
+                                     std::vector<std::string>* faults) {
+  return {SelectByPatterns("keep", request.keep, producers, faults),
+          SelectByPatterns("recompute", request.recompute, producers, faults),
+          SelectByPatterns("never_rerun", request.never_rerun, runners, faults)};
 }
 
-bool HasNone(const PlanRequest& request) {
+bool HasNoConstraints(const PlanRequest& request) {
   return request.keep.empty() && request.recompute.empty() && request.never_rerun.empty() &&
          request.never_offload.empty();
 }
 
-// How often each node has run, and at which step last.
+// The number of runs of each node, and the step of the last one.
 struct RunCount {
   explicit RunCount(size_t things) : runs(things), last(things) {}
 
@@ -157,26 +161,25 @@ struct RunCount {
 };
 
 std::string RunsTwice(std::string_view name, std::string_view why) {
-  return fmt::format("constraints: \"{}\" runs twice, and is {}", name, why);
+  return fmt::format("constraints: \"{}\" runs twice, but must {}", name, why);
 }
 
 std::string ReadsKept(size_t step, std::string_view reader, std::string_view value) {
   return fmt::format(
-      "constraints: step {}: \"{}\" reads \"{}\" as the forward pass made it, and that is to be "
-      "recomputed",
+      "constraints: step {}: \"{}\" reads the forward pass's \"{}\", which must be recomputed",
       step, reader, value);
 }
 
-// Adds the faults of a run beyond the first.
-void ValidateRepeat(const Asked& asked, const RunCount& count, size_t thing, std::string_view name,
-                    std::vector<std::string>* faults) {
+// Reports a run beyond the first if the constraints forbid it.
+void ValidateRepeat(const ConstraintFlags& flags, const RunCount& count, size_t thing,
+                    std::string_view name, std::vector<std::string>* faults) {
   if (count.runs[thing] != 2) return;
-  if (asked.is_kept[thing]) faults->push_back(RunsTwice(name, "to be kept"));
-  if (asked.runs_once[thing]) faults->push_back(RunsTwice(name, "never to run again"));
+  if (flags.is_kept[thing]) faults->push_back(RunsTwice(name, "be kept"));
+  if (flags.runs_once[thing]) faults->push_back(RunsTwice(name, "never run again"));
 }
 
-// Returns the number of steps of the forward pass. It ends with the last first run of a forward
-// operation before the first run of a backward operation.
+// Counts the steps of the forward pass, which ends with the last first run of a forward operation
+// before any backward operation runs.
 size_t StepsOfForwardPass(const JointGraph& graph, const Schedule& schedule,
                           const std::vector<bool>& is_backward) {
   std::vector<bool> has_run(graph.ops().size());
@@ -191,8 +194,8 @@ size_t StepsOfForwardPass(const JointGraph& graph, const Schedule& schedule,
   return end;
 }
 
-// Whether each value, or the base whose memory it shares, must be recomputed. Values given from
-// outside and their aliases need not be.
+// True for each value that must be recomputed or shares the memory of one that must. Inputs and
+// their aliases are excluded.
 IdVector<ValueId, bool> ValuesToRecompute(const JointGraph& graph,
                                           const std::vector<bool>& is_recomputed) {
   IdVector<ValueId, bool> must_recompute(graph.values().size());
@@ -210,7 +213,7 @@ IdVector<ValueId, bool> ValuesToRecompute(const JointGraph& graph,
 std::vector<std::string> BrokenInNodes(const TensorGraph& graph, const PlanRequest& request,
                                        const Schedule& schedule) {
   std::vector<std::string> faults;
-  if (HasNone(request)) return faults;
+  if (HasNoConstraints(request)) return faults;
   std::vector<Nameable> nodes;
   std::vector<Nameable> producers;
   for (const Node& node : graph.nodes()) {
@@ -220,7 +223,7 @@ std::vector<std::string> BrokenInNodes(const TensorGraph& graph, const PlanReque
       producers.back().names.push_back(graph.tensor(output).name);
     }
   }
-  const Asked asked = RequestedConstraints(request, producers, nodes, &faults);
+  const ConstraintFlags flags = RequestedConstraints(request, producers, nodes, &faults);
   const auto loss = std::find_if(schedule.steps.begin(), schedule.steps.end(),
                                  [](const Step& step) { return step.kind == StepKind::kLoss; });
   const auto loss_at = static_cast<size_t>(loss - schedule.steps.begin());
@@ -237,20 +240,21 @@ std::vector<std::string> BrokenInNodes(const TensorGraph& graph, const PlanReque
       if (!is_late || producer.is_none()) continue;
       const auto made = static_cast<size_t>(producer.index());
       const bool is_made_late = count.runs[made] > 1 && count.last[made] > loss_at;
-      if (!asked.is_recomputed[made] || is_made_late) continue;
+      if (!flags.is_recomputed[made] || is_made_late) continue;
       faults.push_back(ReadsKept(k, node.name, graph.tensor(read).name));
     }
     if (!is_forward) continue;
     count.Add(at, k);
-    ValidateRepeat(asked, count, at, node.name, &faults);
+    ValidateRepeat(flags, count, at, node.name, &faults);
   }
   return faults;
 }
 
-// Adds the faults of transfers: kept, recomputed and named values stay on the device, and with them
-// the values whose memory they share.
-void ValidateTransfers(const JointGraph& graph, const Asked& asked, const PlanRequest& request,
-                       const Schedule& schedule, std::vector<std::string>* faults) {
+// Reports transfers of values that must stay on the device: kept, recomputed and named values, and
+// all values that share their memory.
+void ValidateTransfers(const JointGraph& graph, const ConstraintFlags& flags,
+                       const PlanRequest& request, const Schedule& schedule,
+                       std::vector<std::string>* faults) {
   std::vector<Nameable> values;
   for (const Value& value : graph.values()) {
     values.emplace_back();
@@ -258,21 +262,23 @@ void ValidateTransfers(const JointGraph& graph, const Asked& asked, const PlanRe
     const Operation& producer = graph.op(value.producer);
     values.back() = {{value.name, producer.name}, producer.op};
   }
-  const std::vector<bool> is_named = Chosen("never_offload", request.never_offload, values, faults);
-  IdVector<ValueId, std::string_view> stays(graph.values().size());  // Why; empty if it may move.
+  const std::vector<bool> is_named =
+      SelectByPatterns("never_offload", request.never_offload, values, faults);
+  IdVector<ValueId, std::string_view> stays(
+      graph.values().size());  // The reason; empty if it may move.
   for (const ValueId v : graph.values().ids()) {
     const Value& value = graph.value(v);
     if (value.producer.is_none()) continue;
     const auto producer = static_cast<size_t>(value.producer.index());
-    if (asked.is_kept[producer]) stays[value.storage] = "to be kept";
-    if (asked.is_recomputed[producer]) stays[value.storage] = "to be recomputed";
-    if (is_named[static_cast<size_t>(v.index())]) stays[value.storage] = "never to be on the host";
+    if (flags.is_kept[producer]) stays[value.storage] = "be kept";
+    if (flags.is_recomputed[producer]) stays[value.storage] = "be recomputed";
+    if (is_named[static_cast<size_t>(v.index())]) stays[value.storage] = "never be on the host";
   }
   for (size_t k = 0; k < schedule.steps.size(); ++k) {
     if (schedule.steps[k].kind != StepKind::kOut) continue;
     const ValueId v = schedule.steps[k].tensor();
     if (stays[v].empty()) continue;
-    faults->push_back(fmt::format("constraints: step {}: \"{}\" is copied to the host, and is {}",
+    faults->push_back(fmt::format("constraints: step {}: \"{}\" is copied to the host, but must {}",
                                   k, graph.value(v).name, stays[v]));
   }
 }
@@ -280,7 +286,7 @@ void ValidateTransfers(const JointGraph& graph, const Asked& asked, const PlanRe
 std::vector<std::string> BrokenInRuns(const JointGraph& graph, const PlanRequest& request,
                                       const Schedule& schedule) {
   std::vector<std::string> faults;
-  if (HasNone(request)) return faults;
+  if (HasNoConstraints(request)) return faults;
   std::vector<Nameable> ops;
   std::vector<Nameable> producers;
   std::vector<bool> is_backward;
@@ -292,11 +298,11 @@ std::vector<std::string> BrokenInRuns(const JointGraph& graph, const PlanRequest
     producers.back() = ops.back();
     for (const ValueId write : op.writes) producers.back().names.push_back(graph.value(write).name);
   }
-  const Asked asked = RequestedConstraints(request, producers, ops, &faults);
+  const ConstraintFlags flags = RequestedConstraints(request, producers, ops, &faults);
   const size_t end = StepsOfForwardPass(graph, schedule, is_backward);
   RunCount count(graph.ops().size());
-  const IdVector<ValueId, bool> must_recompute = ValuesToRecompute(graph, asked.is_recomputed);
-  // Whether the value has been made after the forward pass, or need not be.
+  const IdVector<ValueId, bool> must_recompute = ValuesToRecompute(graph, flags.is_recomputed);
+  // True if the value was recomputed after the forward pass, or need not be.
   const auto may_be_read = [&](ValueId value) {
     const OpId producer = graph.value(value).producer;
     if (producer.is_none() || is_backward[static_cast<size_t>(producer.index())]) return true;
@@ -313,9 +319,9 @@ std::vector<std::string> BrokenInRuns(const JointGraph& graph, const PlanRequest
       }
     }
     count.Add(at, k);
-    ValidateRepeat(asked, count, at, op.name, &faults);
+    ValidateRepeat(flags, count, at, op.name, &faults);
   }
-  ValidateTransfers(graph, asked, request, schedule, &faults);
+  ValidateTransfers(graph, flags, request, schedule, &faults);
   return faults;
 }
 

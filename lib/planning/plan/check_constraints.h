@@ -1,6 +1,6 @@
-// Checks the steps of plans against their constraints: the fields keep, recompute and never_rerun
-// of the request (docs/constraints.md). It shares no code with the planner's implementation, not
-// even the matching of patterns, so that it can find its faults.
+// Checks a plan's steps against the request's keep, recompute and never_rerun
+// (docs/constraints.md). It shares no code with the planner, not even pattern matching, so that it
+// can find the planner's faults.
 #pragma once
 
 #include <string>
@@ -12,8 +12,7 @@
 
 namespace ckplan {
 
-// Returns one sentence for each violation. The steps must be those of a valid schedule of the
-// training step.
+// Returns one sentence per violation. `schedule` must be valid for the step.
 std::vector<std::string> BrokenConstraints(const TrainingStep& step, const PlanRequest& request,
                                            const Schedule& schedule);
 

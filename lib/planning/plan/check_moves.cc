@@ -15,13 +15,13 @@
 namespace ckplan {
 namespace {
 
-// Times end there, so that no sum overflows.
+// Times saturate at kLastMoment, so that no sum overflows.
 Cost Plus(Cost time, Cost more) {
   constexpr int64_t kEnd = kLastMoment.count();
   return Cost(more.count() > kEnd - time.count() ? kEnd : time.count() + more.count());
 }
 
-// One compute stream and a link each way, or one link for both ways.
+// One compute stream, and a link for each direction or one for both.
 class Clocks {
  public:
   explicit Clocks(const Link* link) : link_(link) {}
@@ -35,7 +35,7 @@ class Clocks {
     waited_ = Plus(waited_, time - now_);
     now_ = time;
   }
-  // Returns when the copy is complete.
+  // Returns the time at which the copy is complete.
   Cost Copy(bool is_out, Bytes bytes, Cost not_before) {
     Cost& free = is_out || link_->duplex == Duplex::kHalf ? out_free_ : in_free_;
     const int64_t rate = is_out ? link_->out_bytes_per_second : link_->in_bytes_per_second;
@@ -65,11 +65,11 @@ class MovesReplay {
     }
   }
 
-  // Returns a fault, or nothing.
+  // Returns the fault of the step, if any.
   std::optional<std::string> Take(const Step& step, size_t k) {
     moves_.back.emplace_back();
     if (step.kind == StepKind::kRun) return Run(graph_.op(step.node()), k);
-    if (auto fault = MayMove(step)) return fault;
+    if (auto fault = CheckMovable(step)) return fault;
     const ValueId v = step.tensor();
     switch (step.kind) {
       case StepKind::kOut:
@@ -82,11 +82,12 @@ class MovesReplay {
   }
 
   std::optional<std::string> End() {
-    if (!leaving_.empty()) return Named(*leaving_.begin()) + " is copied out and never dropped";
+    if (!leaving_.empty())
+      return Quoted(*leaving_.begin()) + " is copied to the host but never dropped";
     for (const Load& load : loads_) {
       if (load.read_at) continue;
-      return fmt::format("step {}: no run reads {}, which is copied back", load.step,
-                         Named(load.value));
+      return fmt::format("step {}: {} is copied back, but no run reads it", load.step,
+                         Quoted(load.value));
     }
     for (size_t copy = 0; copy < last_load_.size(); ++copy) {
       if (last_load_[copy]) moves_.on_host[copy].to = *loads_[*last_load_[copy]].read_at;
@@ -100,8 +101,8 @@ class MovesReplay {
 
  private:
   struct Version {
-    int block = 0;               // Its memory.
-    std::optional<size_t> load;  // The load that it came back with.
+    int block = 0;               // The block that holds it.
+    std::optional<size_t> load;  // The load that brought it back.
   };
   struct Load {
     ValueId value;
@@ -114,30 +115,30 @@ class MovesReplay {
     return value.is_result || value.kind == ValueKind::kArrivingGradient;
   }
 
-  std::string Named(ValueId v) const { return "\"" + graph_.value(v).name + "\""; }
+  std::string Quoted(ValueId v) const { return "\"" + graph_.value(v).name + "\""; }
 
-  std::optional<std::string> MayMove(const Step& step) const {
-    if (link_ == nullptr) return "a copy to the host or back, and the plan has no link to it";
+  std::optional<std::string> CheckMovable(const Step& step) const {
+    if (link_ == nullptr) return "a transfer, but the plan has no link to the host";
     const auto count = graph_.values().size();
     if (step.index < 0 || static_cast<size_t>(step.index) >= count) {
-      return fmt::format("there is no value of number {}", step.index);
+      return fmt::format("the graph has no value number {}", step.index);
     }
     const ValueId v = step.tensor();
     const Value& value = graph_.value(v);
     const bool is_counted =
         value.kind == ValueKind::kValue || value.kind == ValueKind::kArrivingGradient;
-    if (!value.alias_of.is_none()) return Named(v) + " has no memory of its own to move";
-    if (value.producer.is_none() || !is_counted) return Named(v) + " is counted with the constants";
-    if (holds_result_.count(v) != 0) return Named(v) + " holds a result, which stays";
+    if (!value.alias_of.is_none()) return Quoted(v) + " has no memory of its own to move";
+    if (value.producer.is_none() || !is_counted) return Quoted(v) + " counts as a constant";
+    if (holds_result_.count(v) != 0) return Quoted(v) + " holds a result, which must stay";
     return std::nullopt;
   }
 
   std::optional<std::string> Run(const Operation& op, size_t k) {
     for (const ValueId read : op.reads) {
       const auto version = newest_.find(read);
-      if (version == newest_.end()) continue;  // Given from outside, or never made.
+      if (version == newest_.end()) continue;  // An input, or not computed yet.
       if (gone_.count(version->second.block) != 0) {
-        return fmt::format("\"{}\" reads {}, which is on the host", op.name, Named(read));
+        return fmt::format("\"{}\" reads {}, which is on the host", op.name, Quoted(read));
       }
       if (version->second.load) {
         std::optional<size_t>& first = loads_[*version->second.load].read_at;
@@ -151,7 +152,8 @@ class MovesReplay {
     clocks_.Work(op.cost);
     for (const ValueId write : op.writes) {
       if (leaving_.count(write) != 0) {
-        return fmt::format("\"{}\" makes {} while it is copied out", op.name, Named(write));
+        return fmt::format("\"{}\" overwrites {} while it is copied to the host", op.name,
+                           Quoted(write));
       }
       arriving_.erase(write);
       const ValueId base = graph_.value(write).alias_of;
@@ -162,15 +164,16 @@ class MovesReplay {
     return std::nullopt;
   }
 
-  // Whether the value is in memory.
-  bool IsThere(ValueId v) const {
+  // True if the value is in device memory.
+  bool IsInMemory(ValueId v) const {
     const auto version = newest_.find(v);
     return version != newest_.end() && gone_.count(version->second.block) == 0;
   }
 
   std::optional<std::string> Out(ValueId v, size_t k) {
-    if (!IsThere(v)) return Named(v) + " is copied out, and is not in memory";
-    if (!leaving_.insert(v).second) return Named(v) + " is copied out twice without a drop";
+    if (!IsInMemory(v)) return Quoted(v) + " is copied to the host but is not in memory";
+    if (!leaving_.insert(v).second)
+      return Quoted(v) + " is copied to the host twice without a drop";
     const auto arrival = arriving_.find(v);
     const Cost there = arrival == arriving_.end() ? Cost(0) : arrival->second;
     complete_[v] = clocks_.Copy(/*is_out=*/true, graph_.value(v).bytes, there);
@@ -182,7 +185,7 @@ class MovesReplay {
   }
 
   std::optional<std::string> Drop(ValueId v, size_t k) {
-    if (leaving_.erase(v) == 0) return Named(v) + " is dropped, and no copy of it is under way";
+    if (leaving_.erase(v) == 0) return Quoted(v) + " is dropped, but no copy of it is in progress";
     clocks_.WaitFor(complete_.at(v));
     gone_.insert(newest_.at(v).block);
     moves_.on_host[copy_of_.at(v)].to = k;
@@ -190,14 +193,14 @@ class MovesReplay {
   }
 
   std::optional<std::string> In(ValueId v, size_t k) {
-    if (leaving_.count(v) != 0) return Named(v) + " is copied back while it is copied out";
-    if (copy_of_.count(v) == 0) return Named(v) + " is copied back, and is not on the host";
+    if (leaving_.count(v) != 0) return Quoted(v) + " is copied back while it is copied to the host";
+    if (copy_of_.count(v) == 0) return Quoted(v) + " is copied back but is not on the host";
     std::vector<ValueId>& back = moves_.back.back();
     back.push_back(v);
     const auto aliases = aliases_.find(v);
     if (aliases != aliases_.end()) {
       for (const ValueId alias : aliases->second) {
-        if (newest_.count(alias) != 0 && !IsThere(alias)) back.push_back(alias);
+        if (newest_.count(alias) != 0 && !IsInMemory(alias)) back.push_back(alias);
       }
     }
     for (const ValueId made : back) newest_[made] = {next_block_, loads_.size()};
@@ -219,8 +222,8 @@ class MovesReplay {
   std::set<int> gone_;  // Blocks that were dropped.
   int next_block_ = 0;
   std::set<ValueId> leaving_;          // Values between `out` and `drop`.
-  std::map<ValueId, Cost> complete_;   // When the copy on the host is.
-  std::map<ValueId, Cost> arriving_;   // When the copy back is, until a run has waited for it.
+  std::map<ValueId, Cost> complete_;   // When each copy to the host is complete.
+  std::map<ValueId, Cost> arriving_;   // The same for copies back, until a run waits.
   std::map<ValueId, size_t> copy_of_;  // Index into moves_.on_host.
   std::vector<Load> loads_;
   std::vector<std::optional<size_t>> last_load_;  // By copy in moves_.on_host.
@@ -247,7 +250,7 @@ Result<HostMemory> LayOutOnHost(const JointGraph& graph, const std::vector<OnHos
                                                           offsets.size(), copies.size()));
   }
   Slab slab(&offsets, alignment);
-  std::set<std::pair<size_t, int>> there;  // The last step of each copy, and its block.
+  std::set<std::pair<size_t, int>> there;  // Each copy's last step and block.
   for (const OnHost& copy : copies) {
     while (!there.empty() && there.begin()->first < copy.from) {
       slab.Release(there.begin()->second);

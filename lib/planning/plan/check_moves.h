@@ -1,6 +1,6 @@
-// What the checker (check.h) finds out about the transfers of a schedule: whether each of them is
-// allowed, what the host holds, and when everything happens. It implements the meaning of
-// lib/problem/schedule/transfers.h a second time and shares no code with it.
+// The checker's (check.h) replay of a schedule's transfers: whether each is allowed, what the host
+// holds, and when everything happens. An independent implementation of the rules in
+// lib/problem/schedule/transfers.h.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace ckplan {
 
-// A value on the host: its memory is in use from step `from` to step `to`, both inclusive.
+// A value on the host. It occupies memory from step `from` to step `to`, inclusive.
 struct OnHost {
   ValueId value;
   size_t from = 0;
@@ -23,7 +23,7 @@ struct OnHost {
 };
 
 struct Moves {
-  // By step: the values that an `in` makes, the loaded one first and then its aliases.
+  // For each step: the values that an `in` restores, the loaded one first, then its aliases.
   std::vector<std::vector<ValueId>> back;
   std::vector<OnHost> on_host;  // In the order of the `out` steps.
   Bytes moved;
@@ -31,12 +31,12 @@ struct Moves {
   Cost makespan;
 };
 
-// The runs of the schedule must be of the graph. `link` is null if the plan may not move anything.
-// kCheckFailed: the first fault.
+// The schedule's runs must be valid operations of the graph. `link` is null if the plan may not
+// move anything. Fails with kCheckFailed on the first fault.
 Result<Moves> FollowMoves(const JointGraph& graph, const Schedule& schedule, const Link* link);
 
-// What the copies on the host need if each begins at its offset. kCheckFailed: two copies overlap,
-// or there is not one offset for each.
+// The memory of the copies on the host, each at its offset. Fails with kCheckFailed if two copies
+// overlap or the number of offsets differs.
 struct HostMemory {
   Bytes highest;
   Bytes end;

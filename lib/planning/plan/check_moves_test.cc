@@ -90,27 +90,28 @@ TEST_CASE("check moves: every rule of transfers has a schedule that is refused")
     std::vector<Step> steps;
   } kRows[] = {
       {"step 5: \"d\" reads \"a\", which is on the host", {Op(0), out, Op(1), drop, Op(2), Op(3)}},
-      {"step 0: \"a\" is copied out, and is not in memory", {out, Op(0), Op(1), Op(2), Op(3)}},
-      {"step 3: \"a\" is copied out, and is not in memory",
+      {"step 0: \"a\" is copied to the host but is not in memory",
+       {out, Op(0), Op(1), Op(2), Op(3)}},
+      {"step 3: \"a\" is copied to the host but is not in memory",
        {Op(0), out, drop, out, Op(1), Op(2), Op(3)}},
-      {"step 2: \"a\" is copied out twice without a drop",
+      {"step 2: \"a\" is copied to the host twice without a drop",
        {Op(0), out, out, drop, in, Op(1), Op(2), Op(3)}},
-      {"step 2: \"a\" is copied back while it is copied out",
+      {"step 2: \"a\" is copied back while it is copied to the host",
        {Op(0), out, in, drop, Op(1), Op(2), Op(3)}},
-      {"step 2: \"a\" makes \"a\" while it is copied out",
+      {"step 2: \"a\" overwrites \"a\" while it is copied to the host",
        {Op(0), out, Op(0), drop, in, Op(1), Op(2), Op(3)}},
-      {"step 1: \"a\" is dropped, and no copy of it is under way",
+      {"step 1: \"a\" is dropped, but no copy of it is in progress",
        {Op(0), drop, Op(1), Op(2), Op(3)}},
-      {"step 3: \"a\" is dropped, and no copy of it is under way",
+      {"step 3: \"a\" is dropped, but no copy of it is in progress",
        {Op(0), out, drop, drop, in, Op(1), Op(2), Op(3)}},
-      {"step 1: \"a\" is copied back, and is not on the host", {Op(0), in, Op(1), Op(2), Op(3)}},
-      {"\"a\" is copied out and never dropped", {Op(0), Op(1), Op(2), out, Op(3)}},
-      {"step 4: no run reads \"a\", which is copied back",
+      {"step 1: \"a\" is copied back but is not on the host", {Op(0), in, Op(1), Op(2), Op(3)}},
+      {"\"a\" is copied to the host but never dropped", {Op(0), Op(1), Op(2), out, Op(3)}},
+      {"step 4: \"a\" is copied back, but no run reads it",
        {Op(0), Op(1), out, drop, in, Op(2), in, Op(3)}},
-      {"step 4: \"d\" holds a result, which stays",
+      {"step 4: \"d\" holds a result, which must stay",
        {Op(0), Op(1), Op(2), Op(3), Step::Out(ValueId(3)), Step::Drop(ValueId(3))}},
-      {"step 1: there is no value of number 9", {Op(0), Step::Out(ValueId(9)), Op(1)}},
-      {"step 1: there is no value of number -1", {Op(0), Step::Drop(ValueId()), Op(1)}},
+      {"step 1: the graph has no value number 9", {Op(0), Step::Out(ValueId(9)), Op(1)}},
+      {"step 1: the graph has no value number -1", {Op(0), Step::Drop(ValueId()), Op(1)}},
   };
   const JointGraph graph = Skip();
   for (const auto& row : kRows) {
@@ -138,8 +139,8 @@ TEST_CASE("check moves: aliases, constants and arriving gradients stay where the
     return Faults(graph, plan);
   };
   CHECK(fault(ValueId(1)) == "step 3: \"b\" has no memory of its own to move\n");
-  CHECK(fault(ValueId(2)) == "step 3: \"c\" holds a result, which stays\n");
-  CHECK(fault(constant) == "step 3: \"x\" is counted with the constants\n");
+  CHECK(fault(ValueId(2)) == "step 3: \"c\" holds a result, which must stay\n");
+  CHECK(fault(constant) == "step 3: \"x\" counts as a constant\n");
 }
 
 TEST_CASE("check moves: aliases leave and come back with their value, and what reads them waits") {
@@ -245,10 +246,10 @@ TEST_CASE("check moves: a plan without a link says nothing about the host") {
   plan.request.algorithm = "dtr";
   REQUIRE(Faults(graph, plan) == "");
   plan.host_offsets = {Bytes(0)};
-  CHECK(Faults(graph, plan) == "host_offset_bytes: nothing is on the host\n");
+  CHECK(Faults(graph, plan) == "host_offset_bytes: must be empty without offload\n");
   plan.host_offsets.clear();
   plan.figures.offload.emplace();
-  CHECK(Faults(graph, plan) == "host_peak_bytes: the plan may not use the host\n");
+  CHECK(Faults(graph, plan) == "host_peak_bytes: must be absent without offload\n");
 }
 
 TEST_CASE("check moves: copies that are on the host together may not overlap") {
@@ -276,12 +277,12 @@ TEST_CASE("check moves: kept, recomputed and named values stay on the device") {
     return Faults(graph, plan);
   };
   CHECK(broken(&PlanRequest::keep, "a") ==
-        "constraints: step 1: \"a\" is copied to the host, and is to be kept\n");
+        "constraints: step 1: \"a\" is copied to the host, but must be kept\n");
   CHECK(broken(&PlanRequest::recompute, "a")
-            .find("step 1: \"a\" is copied to the host, and is to be recomputed") !=
+            .find("step 1: \"a\" is copied to the host, but must be recomputed") !=
         std::string::npos);
   CHECK(broken(&PlanRequest::never_offload, "op:a") ==
-        "constraints: step 1: \"a\" is copied to the host, and is never to be on the host\n");
+        "constraints: step 1: \"a\" is copied to the host, but must never be on the host\n");
   CHECK(broken(&PlanRequest::never_offload, "b") == "");
   CHECK(broken(&PlanRequest::never_offload, "e") ==
         "constraints: request.never_offload: nothing is called \"e\"\n");

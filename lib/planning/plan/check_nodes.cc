@@ -29,7 +29,7 @@ class Gradients {
     }
   }
 
-  std::optional<std::string> Through(NodeId id) {
+  std::optional<std::string> RunBackward(NodeId id) {
     if (graph_.backward() == BackwardForm::kByInput) return Collect(id);
     Push(graph_.node(id));
     return std::nullopt;
@@ -63,7 +63,7 @@ class Gradients {
     return false;
   }
 
-  // By input: makes the gradients of the node's outputs from those of all nodes that read them.
+  // By-input backward: creates the gradients of the node's outputs from those of all their readers.
   std::optional<std::string> Collect(NodeId id) {
     const Node& node = graph_.node(id);
     std::set<NodeId> sources = {id};
@@ -99,7 +99,7 @@ class Gradients {
     return std::nullopt;
   }
 
-  // Whether a later step reads the gradients of the node.
+  // True if a later step reads the node's gradients.
   bool IsReadLater(NodeId id) const {
     if (collected_.count(id) == 0) return true;
     for (const TensorId t : graph_.node(id).inputs) {
@@ -118,7 +118,7 @@ class Gradients {
     }
   }
 
-  // By node: makes the gradients of all inputs of the node.
+  // By-node backward: creates the gradients of all inputs of the node.
   void Push(const Node& node) {
     std::vector<TensorId> arrived;
     for (const TensorId t : node.outputs) {
@@ -170,15 +170,16 @@ class Gradients {
   }
 
   const TensorGraph& graph_;
-  const bool are_freed_;  // The schedule says when gradients are released.
+  const bool are_freed_;  // The schedule frees gradients explicitly.
   Slab* slab_;
-  std::set<NodeId> collected_;  // Nodes that have had their steps.
-  std::set<TensorId> gone_;     // Tensors whose gradients a step has released.
+  std::set<NodeId> collected_;  // Nodes whose backward step has run.
+  std::set<TensorId> gone_;     // Tensors whose gradients were freed.
   std::map<TensorId, int> held_;
   std::map<int, int> holders_;
 };
 
-// Replays steps one at a time; stops at the first fault, since later ones may follow from it.
+// Replays steps one at a time and stops at the first fault, because later faults may follow from
+// it.
 class ScheduleReplay {
  public:
   ScheduleReplay(const TensorGraph& graph, const Schedule& schedule, const ReplayOptions& options)
@@ -213,7 +214,7 @@ class ScheduleReplay {
   int32_t peak_step() const { return peak_step_; }
   Cost overhead() const { return overhead_; }
   const IdVector<NodeId, int32_t>& runs() const { return runs_; }
-  // Memory in use after the loss and after the frees that follow it, without gradients.
+  // Memory in use after the loss and the frees that follow it, without gradients.
   Bytes saved() const { return saved_; }
   // Nodes with an output that stayed in memory from its first run until after the loss.
   const std::set<NodeId>& waiting() const { return waiting_; }
@@ -232,7 +233,7 @@ class ScheduleReplay {
     return reads;
   }
 
-  // With frees by liveness, finds the tensors that are released after each step.
+  // If frees follow from liveness, finds the tensors to release after each step.
   std::optional<std::string> FindLastReads() {
     std::map<TensorId, size_t> last;
     for (size_t k = 0; k < schedule_.steps.size(); ++k) {
@@ -241,7 +242,7 @@ class ScheduleReplay {
                            : IsNode(step) ? graph_.nodes().size()
                                           : 0;
       if (step.kind != StepKind::kLoss && static_cast<size_t>(step.index) >= limit) {
-        return fmt::format("step {}: there is no node or tensor of number {}", k, step.index);
+        return fmt::format("step {}: the graph has no node or tensor number {}", k, step.index);
       }
       for (const TensorId t : Reads(step)) last[t] = k;
       if (step.kind != StepKind::kForward) continue;
@@ -278,18 +279,19 @@ class ScheduleReplay {
         fault = Backward(step.node());
         break;
       case StepKind::kRun:
-        return "a run of an operation, which only joint graphs have";
+        return "a run step is allowed only in joint graphs";
       case StepKind::kOut:
       case StepKind::kDrop:
       case StepKind::kIn:
-        return "a copy to the host or back, which only joint graphs have";
+        return "a transfer step is allowed only in joint graphs";
       case StepKind::kFree:
-        if (!is_explicit) return "a free in a schedule whose frees follow from liveness";
+        if (!is_explicit)
+          return "a free step, but the schedule frees tensors after their last read";
         dying = {step.tensor()};
         break;
       case StepKind::kFreeGradient:
         if (!gradients_.are_freed()) {
-          return "a free of a gradient in a schedule whose gradients go after their last reader";
+          return "a free of a gradient, but the schedule frees gradients after their last read";
         }
         fault = gradients_.Free(step.tensor());
         break;
@@ -312,7 +314,7 @@ class ScheduleReplay {
       if (!order_.has_loss()) ran_before_loss_.insert(id);
     } else {
       const auto sum = CheckedAdd(overhead_.count(), node.forward_cost.count());
-      if (!sum) return "the costs of the forward runs together overflow";
+      if (!sum) return "the sum of the costs of all forward runs overflows";
       overhead_ = Cost(*sum);
     }
     TensorId written_in_place;
@@ -342,7 +344,7 @@ class ScheduleReplay {
   }
 
   std::string StillInMemory(TensorId t) const {
-    return fmt::format("\"{}\" is made again while it is in memory", graph_.tensor(t).name);
+    return fmt::format("\"{}\" is recomputed while it is still in memory", graph_.tensor(t).name);
   }
 
   int AllocateWorkspace(NodeId id, Bytes bytes) {
@@ -363,7 +365,7 @@ class ScheduleReplay {
     if (node.backward_workspace > Bytes(0)) {
       workspace = AllocateWorkspace(id, node.backward_workspace);
     }
-    auto fault = gradients_.Through(id);
+    auto fault = gradients_.RunBackward(id);
     if (workspace >= 0) slab_.Release(workspace);
     return fault;
   }
@@ -375,8 +377,8 @@ class ScheduleReplay {
     for (const auto& [tensor, block] : blocks_) saved_ += graph_.tensor(tensor).bytes;
   }
 
-  // Notes the nodes of reads after the loss whose first version, made before the loss, is still in
-  // memory.
+  // Records nodes whose first output version, computed before the loss, is read after the loss and
+  // still in memory.
   void NoteWaiting(const std::vector<TensorId>& reads) {
     for (const TensorId t : reads) {
       const NodeId producer = graph_.tensor(t).producer;
@@ -400,7 +402,7 @@ class ScheduleReplay {
   Cost overhead_;
 };
 
-// Whether nodes run forward for the first time in the order of the graph.
+// True if the first forward runs are in the graph's order.
 bool IsInOwnOrder(const Schedule& schedule) {
   int32_t next = 0;
   for (const Step& step : schedule.steps) {

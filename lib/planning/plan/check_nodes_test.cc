@@ -63,7 +63,7 @@ TEST_CASE("check: by input without liveness, each gradient is freed once and not
         }) == "step 5: the gradient of \"n1\" is read but not in memory");
   Schedule by_node = whole;
   CHECK(ReplayOf(ChainOf({10, 10}), by_node).error().message ==
-        "step 7: a free of a gradient in a schedule whose gradients go after their last reader");
+        "step 7: a free of a gradient, but the schedule frees gradients after their last read");
 }
 
 }  // namespace

@@ -15,8 +15,8 @@ OrderCheck::OrderCheck(const TensorGraph& graph, const Schedule& schedule, bool 
   if (!must_mirror_) CountContributors();
 }
 
-// Whether the backward steps, read from the last to the first, are the first forward runs, all of
-// which come before the loss.
+// True if the backward steps are exactly the reverse of the first forward runs and all of those
+// come before the loss.
 bool OrderCheck::IsReverse(const Schedule& schedule) const {
   std::vector<int32_t> forward;
   std::vector<int32_t> backward;
@@ -33,7 +33,7 @@ bool OrderCheck::IsReverse(const Schedule& schedule) const {
   return forward == backward;
 }
 
-// Whether the node's backward gets a gradient, considering all later nodes.
+// True if the node's backward receives a gradient, considering all later nodes.
 bool OrderCheck::Receives(NodeId id) const {
   const std::vector<TensorId>& results = graph_.outputs();
   const std::vector<TensorId>& outputs = graph_.node(id).outputs;
@@ -43,7 +43,7 @@ bool OrderCheck::Receives(NodeId id) const {
   });
 }
 
-// Nodes are in an order in which readers come after the producers of what they read.
+// The graph's order puts readers after the producers of what they read.
 void OrderCheck::CountContributors() {
   for (size_t n = graph_.nodes().size(); n-- > 0;) {
     if (!Receives(NodeId(n))) continue;
@@ -61,7 +61,7 @@ std::optional<std::string> OrderCheck::Forward(NodeId id) {
   if (!has_loss_) {
     forward_.push_back(id);
   } else if (must_mirror_) {
-    return fmt::format("\"{}\" runs first after the loss", graph_.node(id).name);
+    return fmt::format("\"{}\" runs for the first time after the loss", graph_.node(id).name);
   }
   return std::nullopt;
 }
@@ -77,7 +77,7 @@ std::optional<std::string> OrderCheck::Loss() {
 
 std::optional<std::string> OrderCheck::Backward(NodeId id) {
   const std::string& name = graph_.node(id).name;
-  if (!has_loss_) return "a backward before the loss";
+  if (!has_loss_) return "a backward step before the loss";
   if (has_run_backward_[id]) return fmt::format("\"{}\" runs backward twice", name);
   if (must_mirror_ && forward_[forward_.size() - 1 - backward_count_] != id) {
     return fmt::format("\"{}\" runs backward out of the reverse forward order", name);
@@ -88,7 +88,7 @@ std::optional<std::string> OrderCheck::Backward(NodeId id) {
   return must_mirror_ ? std::nullopt : AddContributions(id);
 }
 
-// Takes the gradients of the outputs, which must be complete, and adds to those of the inputs.
+// Checks that the outputs' gradients are complete, then adds to the inputs' gradients.
 std::optional<std::string> OrderCheck::AddContributions(NodeId id) {
   const Node& node = graph_.node(id);
   if (!Receives(id)) return std::nullopt;
@@ -100,8 +100,9 @@ std::optional<std::string> OrderCheck::AddContributions(NodeId id) {
   for (const TensorId t : std::set<TensorId>(node.inputs.begin(), node.inputs.end())) {
     if (!graph_.tensor(t).requires_grad) continue;
     if (last_.count(t) != 0 && last_.at(t) < id) {
-      return fmt::format("\"{}\" adds to the gradient of \"{}\" in another order than the model's",
-                         node.name, graph_.tensor(t).name);
+      return fmt::format(
+          "\"{}\" adds to the gradient of \"{}\" in a different order from the model", node.name,
+          graph_.tensor(t).name);
     }
     last_[t] = id;
     --missing_.at(t);
@@ -109,8 +110,7 @@ std::optional<std::string> OrderCheck::AddContributions(NodeId id) {
   for (const int32_t parameter : node.shared_parameters) {
     if (last_trainer_.count(parameter) != 0 && last_trainer_.at(parameter) < id) {
       return fmt::format(
-          "\"{}\" adds to the gradient of a parameter in another order than the "
-          "model's",
+          "\"{}\" adds to the gradient of a parameter in a different order from the model",
           node.name);
     }
     last_trainer_[parameter] = id;

@@ -1,6 +1,5 @@
-// Checks the order of forward and backward steps, as a part of check.cc, which calls it before it
-// replays each step. It shares no code with lib/problem/schedule/schedule.h, which states the
-// rules.
+// Checks the order of forward and backward steps for check.cc, which calls it before replaying each
+// step. Independent of lib/problem/schedule/schedule.h, which states the rules.
 #pragma once
 
 #include <map>
@@ -13,11 +12,11 @@
 
 namespace ckplan {
 
-// Each member but End is called for one step and returns the fault of that step, if any.
+// Each function except End checks one step and returns its fault, if any.
 class OrderCheck {
  public:
-  // If the order is not free, backward must be the reverse of forward. The steps may name nodes
-  // that the graph does not have.
+  // Unless the order is free, backward must be the reverse of forward. Steps may name nodes that
+  // the graph does not have.
   OrderCheck(const TensorGraph& graph, const Schedule& schedule, bool is_free);
 
   std::optional<std::string> Forward(NodeId id);
@@ -40,12 +39,12 @@ class OrderCheck {
   std::vector<NodeId> forward_;  // Before the loss, in the order of first runs.
   IdVector<NodeId, bool> has_run_;
   IdVector<NodeId, bool> has_run_backward_;
-  // For each tensor's gradient: the number of nodes that contribute to it, the number that have not
-  // done so yet, and the last that did.
+  // For each tensor's gradient: how many nodes contribute to it, how many have yet to contribute,
+  // and which one was last.
   std::map<TensorId, size_t> contributors_;
   std::map<TensorId, size_t> missing_;
   std::map<TensorId, NodeId> last_;
-  std::map<int32_t, NodeId> last_trainer_;  // Indexed by the parameters that several nodes train.
+  std::map<int32_t, NodeId> last_trainer_;  // Indexed by parameters that several nodes train.
 };
 
 }  // namespace ckplan

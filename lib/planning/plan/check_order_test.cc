@@ -119,9 +119,9 @@ TEST_CASE("check order: names the step that is out of order") {
   CHECK(fault(graph, {2, 3, 1, 0}) ==
         "\"c\" runs backward before the gradient of \"c\" is complete");
   CHECK(fault(graph, {3, 1, 2, 0}) ==
-        "\"c\" adds to the gradient of \"a\" in another order than the model's");
+        "\"c\" adds to the gradient of \"a\" in a different order from the model");
   CHECK(fault(without, {3, 1, 2, 0}) ==
-        "\"c\" adds to the gradient of a parameter in another order than the model's");
+        "\"c\" adds to the gradient of a parameter in a different order from the model");
   CHECK(fault(without, {3, 2, 1, 3}) == "\"d\" runs backward twice");
   CHECK(fault(without, {3, 2, 1}) == "3 of 4 nodes ran backward");
 }

@@ -1,6 +1,6 @@
-// The two replays of the checker (check.h), one for each form of a training step, and what they
-// find. They implement the meaning of lib/problem/schedule/replay.h a second time, without regard
-// to speed, and lay memory out by the plan's own offsets. They share no code with lib/schedule.
+// The checker's (check.h) two replays, one for each form of a training step, and their results. An
+// independent, simple implementation of lib/problem/schedule/replay.h that lays out memory by the
+// plan's own offsets.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@
 namespace ckplan {
 
 struct ReplayOptions {
-  bool is_order_free = false;  // Backward steps need not mirror the forward ones.
-  const Link* link = nullptr;  // Null if nothing may be moved to the host.
-  // The offsets of the buffers. If null, overlaps are not checked.
+  bool is_order_free = false;  // Backward need not be the reverse of forward.
+  const Link* link = nullptr;  // Null if the plan may not move values to the host.
+  // The buffers' offsets. If null, overlaps are not checked.
   const std::vector<Bytes>* offsets = nullptr;
   int64_t alignment = 1;
 };
@@ -28,27 +28,27 @@ struct ReplayOptions {
 struct Replayed {
   Slab slab;
   int32_t peak_step = 0;
-  Cost overhead;  // With transfers, of the makespan.
+  Cost overhead;  // With transfers, from the makespan.
   Bytes saved;    // Memory after the loss and the frees that follow it, without gradients.
-  bool is_own_order = false;                 // First runs come in the order of the graph.
+  bool is_own_order = false;                 // First runs are in the graph's order.
   IdVector<NodeId, NodeDecision> decisions;  // Without segments.
-  Moves moves = {};                          // Only in a joint graph.
+  Moves moves = {};                          // Only for joint graphs.
 };
 
-// Replays steps one at a time. kCheckFailed: the first fault, since later ones may follow from it.
-// O(n log n) for n reads and writes of all steps.
+// Replays steps one at a time. Fails with kCheckFailed on the first fault, because later faults may
+// follow from it. O(n log n) for n reads and writes in all steps.
 Result<Replayed> ReplayNodes(const TensorGraph& graph, const Schedule& schedule,
                              const ReplayOptions& options);
 Result<Replayed> ReplayRuns(const JointGraph& graph, const Schedule& schedule,
                             const ReplayOptions& options);
 
-// The figures that follow from the graph alone, added up a second time.
+// Figures that depend only on the graph, computed independently of the planner.
 struct GraphFigures {
   ConstantMemory constants;
-  Optimized optimized;  // Gradients of parameters that optimizers keep state for.
+  Optimized optimized;  // Gradients of trained parameters.
   Cost forward_cost;
   Cost backward_cost;
-  Cost least_overhead;  // Below zero if no result needs some operations.
+  Cost least_overhead;  // Negative if some operations are needed by no result.
 };
 GraphFigures FiguresOf(const TensorGraph& graph);
 GraphFigures FiguresOf(const JointGraph& graph);

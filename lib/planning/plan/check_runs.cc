@@ -17,12 +17,12 @@ bool IsGradientOfParameters(ValueKind kind) {
   return kind == ValueKind::kParameterGradient || kind == ValueKind::kArrivingGradient;
 }
 
-// Returns whether values of this kind count in the peak if an operation makes them.
+// True if values of this kind count in the peak when an operation produces them.
 bool Counts(ValueKind kind) {
   return kind == ValueKind::kValue || kind == ValueKind::kArrivingGradient;
 }
 
-// Replays runs one at a time; stops at the first fault, since later ones may follow from it.
+// Replays runs one at a time and stops at the first fault, because later faults may follow from it.
 class RunsReplay {
  public:
   // Keeps references to all but the options.
@@ -49,7 +49,7 @@ class RunsReplay {
       for (const ValueId v : dying_[k]) last_death_[v] = k;
       if (IsRun(k)) RunStep(k);
       if (!moves_.back[k].empty()) BringBack(moves_.back[k]);
-      for (const ValueId v : dying_[k]) LetGo(v);
+      for (const ValueId v : dying_[k]) Drop(v);
       if (slab_.fault()) return fmt::format("step {}: {}", k, *slab_.fault());
       if (slab_.highest() > highest) peak_step_ = static_cast<int32_t>(k);
     }
@@ -63,23 +63,23 @@ class RunsReplay {
 
  private:
   bool IsRun(size_t k) const { return steps_[k].kind == StepKind::kRun; }
-  const Operation& OpAt(size_t k) const { return graph_.op(steps_[k].node()); }
+  const Operation& OperationAt(size_t k) const { return graph_.op(steps_[k].node()); }
 
-  // What the step makes and reads. A copy to the host and a drop read their value.
-  const std::vector<ValueId>& MadeAt(size_t k) const {
-    return IsRun(k) ? OpAt(k).writes : moves_.back[k];
+  // The values that the step produces and reads. A copy to the host and a drop read their value.
+  const std::vector<ValueId>& WrittenAt(size_t k) const {
+    return IsRun(k) ? OperationAt(k).writes : moves_.back[k];
   }
   std::vector<ValueId> ReadAt(size_t k) const {
-    if (IsRun(k)) return OpAt(k).reads;
+    if (IsRun(k)) return OperationAt(k).reads;
     if (steps_[k].kind == StepKind::kIn) return {};
     return {steps_[k].tensor()};
   }
 
-  bool IsMade(ValueId v) const { return !graph_.value(v).producer.is_none(); }
+  bool HasProducer(ValueId v) const { return !graph_.value(v).producer.is_none(); }
 
   const Value& StorageOf(ValueId v) const { return graph_.value(graph_.value(v).storage); }
 
-  // Returns whether the value, or the value whose memory it shares, is counted in the peak.
+  // True if the value, or the value whose memory it shares, counts in the peak.
   bool HasMemory(ValueId v) const {
     const Value& storage = StorageOf(v);
     return !storage.producer.is_none() && Counts(storage.kind);
@@ -90,18 +90,18 @@ class RunsReplay {
     for (size_t k = 0; k < steps_.size(); ++k) {
       PollStop();
       if (!IsRun(k)) continue;
-      const Operation& op = OpAt(k);
+      const Operation& op = OperationAt(k);
       for (const ValueId read : op.reads) {
-        if (IsMade(read) && run_count_[graph_.value(read).producer] == 0) {
-          return fmt::format("step {}: \"{}\" reads \"{}\", which has not been made", k, op.name,
-                             graph_.value(read).name);
+        if (HasProducer(read) && run_count_[graph_.value(read).producer] == 0) {
+          return fmt::format("step {}: \"{}\" reads \"{}\", which has not been computed", k,
+                             op.name, graph_.value(read).name);
         }
       }
       if (++run_count_[steps_[k].node()] > 1 && !op.may_repeat) {
         return fmt::format("step {}: \"{}\" must not run twice", k, op.name);
       }
       const auto sum = CheckedAdd(cost_.count(), op.cost.count());
-      if (!sum) return "the costs of the runs together overflow";
+      if (!sum) return "the sum of the costs of all runs overflows";
       cost_ = Cost(*sum);
     }
     for (const Operation& op : graph_.ops()) {
@@ -109,15 +109,15 @@ class RunsReplay {
         const Value& value = graph_.value(write);
         const bool is_wanted = value.is_result || IsGradientOfParameters(value.kind);
         if (is_wanted && run_count_[value.producer] == 0) {
-          return fmt::format("\"{}\" never runs, but makes \"{}\"", op.name, value.name);
+          return fmt::format("\"{}\" never runs, but it produces \"{}\"", op.name, value.name);
         }
       }
     }
     return std::nullopt;
   }
 
-  // Goes through the steps from the end. The first read of a value that it meets is the last read
-  // of the version that the step before it makes.
+  // Scans the steps backwards: the first read it meets is the last read of the version produced
+  // before.
   void FindDeaths() {
     dying_.resize(steps_.size());
     std::map<ValueId, size_t> wanted_at;
@@ -127,7 +127,7 @@ class RunsReplay {
     }
     for (size_t k = steps_.size(); k-- > 0;) {
       PollStop();
-      for (const ValueId write : MadeAt(k)) {
+      for (const ValueId write : WrittenAt(k)) {
         const auto wish = wanted_at.find(write);
         const size_t death = wish == wanted_at.end() ? k : wish->second;
         if (wish != wanted_at.end()) wanted_at.erase(wish);
@@ -138,7 +138,7 @@ class RunsReplay {
   }
 
   void RunStep(size_t k) {
-    const Operation& op = OpAt(k);
+    const Operation& op = OperationAt(k);
     std::vector<ValueId> with_memory_of_their_own;
     for (const ValueId write : op.writes) {
       if (!HasMemory(write)) continue;
@@ -162,7 +162,7 @@ class RunsReplay {
     }
   }
 
-  // Makes the first value, and the others in its memory.
+  // Allocates the first value and puts the others in its memory.
   void BringBack(const std::vector<ValueId>& values) {
     const Value& value = graph_.value(values.front());
     const int block =
@@ -170,7 +170,8 @@ class RunsReplay {
     for (const ValueId back : values) Hold(back, block);
   }
 
-  // Returns the block of a read that dies here and is alone in it, if `write` may take it over.
+  // Returns the block of a read that ends here and has the block to itself, if `write` may reuse
+  // it.
   std::optional<int> ReusableBlock(ValueId write, size_t k) const {
     for (const ValueId from : may_replace_[write]) {
       if (!HasMemory(from) || last_death_[from] != k) continue;
@@ -186,7 +187,7 @@ class RunsReplay {
     ++holders_[block];
   }
 
-  void LetGo(ValueId v) {
+  void Drop(ValueId v) {
     const int block = block_of_.at(v);
     block_of_.erase(v);
     if (--holders_.at(block) > 0) return;
@@ -199,16 +200,16 @@ class RunsReplay {
   const Moves& moves_;
   Slab slab_;
   IdVector<OpId, int32_t> run_count_;
-  IdVector<ValueId, std::vector<ValueId>> may_replace_;  // Reads whose memory a write may take.
+  IdVector<ValueId, std::vector<ValueId>> may_replace_;  // Reads whose memory a write may reuse.
   std::vector<std::vector<ValueId>> dying_;              // By step.
-  IdVector<ValueId, std::optional<size_t>> last_death_;  // The last step so far at which it died.
+  IdVector<ValueId, std::optional<size_t>> last_death_;  // The last step so far that released it.
   std::map<ValueId, int> block_of_;                      // The block of each value in memory.
-  std::map<int, int> holders_;                           // How many values are in a block.
+  std::map<int, int> holders_;                           // The number of values in each block.
   int32_t peak_step_ = 0;
   Cost cost_;
 };
 
-// Checks that the schedule has only steps of joint graphs, and that its operations exist.
+// Checks that all steps are allowed in joint graphs and name existing operations.
 Result<Done> CheckSteps(const JointGraph& graph, const Schedule& schedule) {
   for (size_t k = 0; k < schedule.steps.size(); ++k) {
     const Step& step = schedule.steps[k];
@@ -216,17 +217,17 @@ Result<Done> CheckSteps(const JointGraph& graph, const Schedule& schedule) {
         step.kind == StepKind::kOut || step.kind == StepKind::kDrop || step.kind == StepKind::kIn;
     if (step.kind != StepKind::kRun && !is_move) {
       return MakeError(ErrorCode::kCheckFailed,
-                       fmt::format("step {} is no run of an operation", k));
+                       fmt::format("step {} is not allowed in a joint graph", k));
     }
     if (!is_move && static_cast<size_t>(step.index) >= graph.ops().size()) {
       return MakeError(ErrorCode::kCheckFailed,
-                       fmt::format("step {}: there is no operation of number {}", k, step.index));
+                       fmt::format("step {}: the graph has no operation number {}", k, step.index));
     }
   }
   return Done{};
 }
 
-// Whether operations run for the first time in the order of the graph.
+// True if operations first run in the graph's order.
 bool AreInOwnOrder(const JointGraph& graph, const Schedule& schedule) {
   IdVector<OpId, bool> has_run(graph.ops().size());
   OpId last(0);

@@ -227,10 +227,10 @@ TEST_CASE("joint plans: no damage passes") {
   } kRows[] = {
       {"step 0: \"g\" reads \"a\"",
        [](Plan* p) { std::swap(p->schedule.steps[0], p->schedule.steps[1]); }},
-      {"\"h\" never runs, but makes \"c\"", [](Plan* p) { p->schedule.steps.pop_back(); }},
-      {"step 3: there is no operation of number 3",
+      {"\"h\" never runs, but it produces \"c\"", [](Plan* p) { p->schedule.steps.pop_back(); }},
+      {"step 3: the graph has no operation number 3",
        [](Plan* p) { p->schedule.steps.push_back(Step::Run(OpId(3))); }},
-      {"step 3: there is no operation of number -1",
+      {"step 3: the graph has no operation number -1",
        [](Plan* p) { p->schedule.steps.push_back(Step::Run(OpId())); }},
       {"step 0 is no run", [](Plan* p) { p->schedule.steps[0] = Step::Forward(OpId(0)); }},
       {"peak_bytes: the plan says 14", [](Plan* p) { p->figures.peak = Bytes(14); }},
@@ -249,7 +249,7 @@ TEST_CASE("joint plans: no damage passes") {
       {"liveness", [](Plan* p) { p->schedule.frees = FreePolicy::kExplicit; }},
       {"overlaps", [](Plan* p) { std::fill(p->offsets.begin(), p->offsets.end(), Bytes(0)); }},
       {"is negative", [](Plan* p) { p->offsets[0] = Bytes(-1); }},
-      {"offset 0 (\"a\") is 15, which is no multiple of align_bytes, 8",
+      {"offset 0 (\"a\") is 15, which is not a multiple of align_bytes, 8",
        [](Plan* p) {
          p->request.align_bytes = 8;
          p->offsets[0] = Bytes(15);
@@ -262,8 +262,9 @@ TEST_CASE("joint plans: no damage passes") {
       {"peak: the plan has 4 rows", [](Plan* p) { p->peak->live.push_back(p->peak->live[0]); }},
       {"operation \"f\": the plan says drop",
        [](Plan* p) { p->decisions[OpId(0)].action = NodeAction::kDrop; }},
-      {"segment 1 in a plan without segments", [](Plan* p) { p->decisions[OpId(0)].segment = 1; }},
-      {"operation \"g\": its row has another \"name\"",
+      {"in segment 1, but the plan has no segments",
+       [](Plan* p) { p->decisions[OpId(0)].segment = 1; }},
+      {"operation \"g\": the plan's \"name\" differs",
        [](Plan* p) { p->labels[OpId(1)].name = "G"; }},
       {"another \"outputs\"", [](Plan* p) { p->labels[OpId(1)].outputs[0].bytes = Bytes(0); }},
       {"the plan has decisions for 2 operations", [](Plan* p) { p->decisions.resize(2); }},

@@ -89,9 +89,9 @@ TEST_CASE("check: each damage to a plan is found and named") {
       {"parameter_gradients", [](Plan* p) { p->figures.constants.parameter_gradients = Bytes(9); }},
       {"inputs", [](Plan* p) { p->figures.constants.inputs = Bytes(9); }},
       {"optimizer_state: the plan says 1,", [](Plan* p) { p->figures.optimizer_state = Bytes(1); }},
-      {"lower_bound_cost: 4 is no bound of the overhead of 3",
+      {"lower_bound_cost: 4 is not a lower bound of the overhead of 3",
        [](Plan* p) { p->figures.lower_bound_cost = Cost(4); }},
-      {"lower_bound_cost: 2 is less than the overhead of 3, which is said to be optimal",
+      {"lower_bound_cost: 2 is less than the overhead of 3, which the plan calls optimal",
        [](Plan* p) {
          p->figures.lower_bound_cost = Cost(2);
          p->figures.is_optimal = true;
@@ -99,12 +99,11 @@ TEST_CASE("check: each damage to a plan is found and named") {
       {"paper_budget_bytes: 7 was asked for",
        [](Plan* p) { p->request.paper_budget = Budget::Of(Bytes(7)); }},
       {"liveness: false was asked for", [](Plan* p) { p->request.uses_liveness = false; }},
-      {"node \"c\": its row has another \"name\"",
-       [](Plan* p) { p->labels[NodeId(2)].name = "b"; }},
-      {"node \"c\": its row has another \"op\"", [](Plan* p) { p->labels[NodeId(2)].op = "x"; }},
-      {"node \"c\": its row has another \"outputs\"",
+      {"node \"c\": the plan's \"name\" differs", [](Plan* p) { p->labels[NodeId(2)].name = "b"; }},
+      {"node \"c\": the plan's \"op\" differs", [](Plan* p) { p->labels[NodeId(2)].op = "x"; }},
+      {"node \"c\": the plan's \"outputs\" differs",
        [](Plan* p) { p->labels[NodeId(2)].outputs[0].bytes += Bytes(1); }},
-      {"the plan has decisions for 4 nodes and names 3, but the graph has 4",
+      {"the plan has decisions for 4 nodes and names for 3, but the graph has 4",
        [](Plan* p) { p->labels.resize(3); }},
       {"peak: missing", [](Plan* p) { p->peak.reset(); }},
       {"peak: the plan says step 99", [](Plan* p) { p->peak->step = 99; }},
@@ -121,7 +120,7 @@ TEST_CASE("check: each damage to a plan is found and named") {
       {"offset 0 (\"a\") is negative", [](Plan* p) { p->offsets[0] = Bytes(-400); }},
       {"offset 0 (\"a\") is 9223372036854775807: with 400 bytes there, the end overflows",
        [](Plan* p) { p->offsets[0] = Bytes::Max(); }},
-      {"offset 0 (\"a\") is 4001, which is no multiple of align_bytes, 2",
+      {"offset 0 (\"a\") is 4001, which is not a multiple of align_bytes, 2",
        [](Plan* p) {
          p->request.align_bytes = 2;
          p->offsets[0] = Bytes(4001);
@@ -138,7 +137,7 @@ TEST_CASE("check: each damage to a plan is found and named") {
        [](Plan* p) { p->schedule.steps.insert(p->schedule.steps.begin() + 5, Step::Loss()); }},
       {"runs backward twice",
        [](Plan* p) { p->schedule.steps.push_back(Step::Backward(NodeId(0))); }},
-      {"a backward before the loss",
+      {"a backward step before the loss",
        [](Plan* p) {
          p->schedule.steps.insert(p->schedule.steps.begin() + 4, Step::Backward(NodeId(3)));
        }},

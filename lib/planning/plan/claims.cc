@@ -23,14 +23,14 @@ void CompareConstants(const ConstantMemory& derived, const Optimized& optimized,
 
 namespace {
 
-// Proofs by the program of one order hold for that order only; all other proofs hold for any order.
+// Proofs by the program of one order hold only for that order; all other proofs hold for any order.
 void CheckScope(std::string_view bound, std::string_view proof, BoundScope scope, bool is_own_order,
                 std::vector<std::string>* faults) {
   const bool is_by_order =
       proof == NameOf(OverheadProof::kOneCut) || proof == NameOf(OverheadProof::kMoments);
   if (is_by_order == (scope == BoundScope::kAnyOrder)) {
-    faults->push_back(
-        fmt::format("certificate.{}.scope: {} is not what {} proves", bound, NameOf(scope), proof));
+    faults->push_back(fmt::format("certificate.{}.scope: {} does not match the proof {}", bound,
+                                  NameOf(scope), proof));
   } else if (scope == BoundScope::kPlanOrder && is_own_order) {
     faults->push_back(
         fmt::format("certificate.{}.scope: the plan's order is the graph's own", bound));
@@ -43,7 +43,7 @@ void CheckLowerBound(const PlanFigures& figures, Cost overhead, Cost least_possi
                      std::vector<std::string>* faults) {
   const std::optional<Cost>& bound = figures.lower_bound_cost;
   if (!bound) {
-    // If nothing can be saved, no search is needed, and the bound is the overhead.
+    // If nothing can be saved, the bound needs no search: it equals the overhead.
     if (overhead == least_possible) {
       faults->push_back("lower_bound_cost: null, but nothing is recomputed");
     }
@@ -52,8 +52,8 @@ void CheckLowerBound(const PlanFigures& figures, Cost overhead, Cost least_possi
   const bool is_above = *bound < least_possible || *bound > overhead;
   if (!is_above && (!figures.is_optimal || *bound == overhead)) return;
   faults->push_back(fmt::format("lower_bound_cost: {} is {} the overhead of {}{}", bound->count(),
-                                is_above ? "no bound of" : "less than", overhead.count(),
-                                is_above ? "" : ", which is said to be optimal"));
+                                is_above ? "not a lower bound of" : "less than", overhead.count(),
+                                is_above ? "" : ", which the plan calls optimal"));
 }
 
 void CheckCertificate(const Plan& plan, Cost overhead, Cost least_possible, Bytes peak,
@@ -62,7 +62,7 @@ void CheckCertificate(const Plan& plan, Cost overhead, Cost least_possible, Byte
   const bool is_by_best = plan.request.algorithm == kBestAlgorithm;
   if (certificate.has_value() != is_by_best) {
     faults->push_back(is_by_best ? "certificate: missing"
-                                 : "certificate: no algorithm but best proves one");
+                                 : "certificate: only the algorithm best has one");
   }
   if (!certificate) return;
   const std::optional<Cost>& bound = plan.figures.lower_bound_cost;
@@ -71,15 +71,16 @@ void CheckCertificate(const Plan& plan, Cost overhead, Cost least_possible, Byte
   CompareClaim("certificate.peak.gap_bytes", certificate->peak_gap, peak - certificate->peak.bytes,
                faults);
   if (certificate->peak.bytes > peak) {
-    faults->push_back(fmt::format("certificate.peak: {} bytes are no bound of the peak of {} bytes",
-                                  certificate->peak.bytes.count(), peak.count()));
+    faults->push_back(
+        fmt::format("certificate.peak: {} bytes is not a lower bound of the peak of {} bytes",
+                    certificate->peak.bytes.count(), peak.count()));
   }
   if ((certificate->proof == OverheadProof::kRunOnce) != (*bound == least_possible)) {
     faults->push_back(fmt::format("certificate.overhead.proof: {} cannot prove {}",
                                   NameOf(certificate->proof), bound->count()));
   }
   if (certificate->proof == OverheadProof::kConstraints && plan.request.recompute.empty()) {
-    faults->push_back("certificate.overhead.proof: constraints, but nothing is to be recomputed");
+    faults->push_back("certificate.overhead.proof: constraints, but the request has no recompute");
   }
   CheckScope("overhead", NameOf(certificate->proof), certificate->scope, is_own_order, faults);
   CheckScope("peak", NameOf(certificate->peak.proof), certificate->peak.scope, is_own_order,
@@ -90,12 +91,12 @@ void CheckCurve(const Plan& plan, Cost step, std::vector<std::string>* faults) {
   const PlanFigures& figures = plan.figures;
   if (figures.curve.empty()) return;
   if (plan.request.algorithm != kBestAlgorithm || plan.request.budget.is_given()) {
-    faults->push_back("curve: only best draws one, for no budget");
+    faults->push_back("curve: only plans by best without a budget have one");
   }
   const CurvePoint own{figures.peak, figures.overhead};
   for (const CurvePoint& point : figures.curve) {
     if (!point.least_peak || *point.least_peak <= point.peak) continue;
-    faults->push_back(fmt::format("curve: a peak of {} bytes is below the least of {} bytes",
+    faults->push_back(fmt::format("curve: a peak of {} bytes is below the minimum of {} bytes",
                                   point.peak.count(), point.least_peak->count()));
   }
   bool has_own = figures.curve.front() == own;
@@ -106,15 +107,15 @@ void CheckCurve(const Plan& plan, Cost step, std::vector<std::string>* faults) {
     const CurvePoint& before = figures.curve[i - 1];
     if (point.peak > before.peak && point.overhead < before.overhead) continue;
     is_monotone = false;
-    faults->push_back(fmt::format("curve: point {} is no more memory for less time", i));
+    faults->push_back(
+        fmt::format("curve: point {} must have more memory and less time than the one before", i));
   }
-  if (!has_own) return faults->push_back("curve: the plan is not on it");
+  if (!has_own) return faults->push_back("curve: does not contain the plan");
   if (!is_monotone) return;
-  const Cost most = MostAdded(kAddedPercentWithoutBudget, step);
-  if (MinPeakWithin(figures.curve, most) == own) return;
-  faults->push_back(
-      fmt::format("curve: the plan has not the least peak of those that add at most {:g} %",
-                  kAddedPercentWithoutBudget));
+  const Cost max_added = MostAdded(kAddedPercentWithoutBudget, step);
+  if (MinPeakWithin(figures.curve, max_added) == own) return;
+  faults->push_back(fmt::format("curve: another point that adds at most {:g} % has a lower peak",
+                                kAddedPercentWithoutBudget));
 }
 
 void CompareRequest(const Plan& plan, Bytes peak, std::vector<std::string>* faults) {
@@ -126,17 +127,19 @@ void CompareRequest(const Plan& plan, Bytes peak, std::vector<std::string>* faul
   }
   const std::optional<Bytes> paper_budget = request.paper_budget.in_bytes();
   if (paper_budget && plan.figures.paper.budget != paper_budget) {
-    faults->push_back(fmt::format(
-        "paper_budget_bytes: {} was asked for, but the result has another", paper_budget->count()));
+    faults->push_back(
+        fmt::format("paper_budget_bytes: {} was requested, but the plan has a different one",
+                    paper_budget->count()));
   }
   if (request.setting && plan.figures.setting != request.setting) {
-    faults->push_back(fmt::format("setting: {} was asked for, but the result has another",
+    faults->push_back(fmt::format("setting: {} was requested, but the plan has a different one",
                                   TextOf(*request.setting)));
   }
   const bool frees_at_last_read = plan.schedule.frees == FreePolicy::kLiveness;
   if (request.uses_liveness == frees_at_last_read) return;
-  faults->push_back(fmt::format("liveness: {} was asked for, but the schedule's frees are {}",
-                                request.uses_liveness, frees_at_last_read ? "not" : "explicit"));
+  faults->push_back(fmt::format("liveness: {} was requested, but the schedule's frees are {}",
+                                request.uses_liveness,
+                                frees_at_last_read ? "not explicit" : "explicit"));
 }
 
 void ComparePeak(const Plan& plan, int32_t step, const std::vector<LiveBuffer>& live,

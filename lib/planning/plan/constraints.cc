@@ -20,17 +20,17 @@ bool HasAny(const Flags& flags) {
   return std::any_of(flags.begin(), flags.end(), [](bool flag) { return flag; });
 }
 
-// Returns which of `nodes` the patterns match, as flags for all nodes of the graph.
-Result<Flags> Chosen(const NamePatterns& patterns, const std::vector<NodeId>& nodes,
-                     const std::vector<NamedThing>& things, std::string_view what, size_t count) {
+// Returns the nodes that the patterns match, as flags for all nodes of the graph.
+Result<Flags> SelectNodes(const NamePatterns& patterns, const std::vector<NodeId>& nodes,
+                          const std::vector<NamedThing>& things, std::string_view what,
+                          size_t count) {
   CKPLAN_ASSIGN_OR_RETURN(const std::vector<bool> is_chosen, ChooseByName(patterns, things, what));
   Flags flags(count);
   for (size_t i = 0; i < nodes.size(); ++i) flags[nodes[i]] = is_chosen[i];
   return flags;
 }
 
-// The names by which patterns find a node: its own and, for `keep` and `recompute`, also those of
-// its results.
+// The names by which patterns find a node: its own and, for `keep` and `recompute`, its results'.
 struct Names {
   std::vector<NodeId> nodes;
   std::vector<NamedThing> things;
@@ -44,13 +44,13 @@ struct Names {
 Error Conflict(std::string_view name, std::string_view why) {
   return MakeError(
       ErrorCode::kUsage,
-      fmt::format("\"{}\" is to be recomputed, and {}; leave it out of one of the two, "
-                  "for example by a pattern with ! in front",
+      fmt::format("\"{}\" must both be recomputed and {}; exclude it from one of the two, "
+                  "for example with a pattern that starts with !",
                   name, why));
 }
 
-// Returns the first node that has both flags, or none.
-NodeId FirstOf(const Flags& a, const Flags& b) {
+// Returns the first node with both flags, or none.
+NodeId FirstInBoth(const Flags& a, const Flags& b) {
   for (const NodeId id : a.ids()) {
     if (a[id] && b[id]) return id;
   }
@@ -59,14 +59,14 @@ NodeId FirstOf(const Flags& a, const Flags& b) {
 
 Result<Constraints> ConstraintsOf(const PlanRequest& request, const Names& producers,
                                   std::string_view what, const Names& operations, size_t count) {
-  CKPLAN_ASSIGN_OR_RETURN(Flags kept,
-                          Chosen(request.keep, producers.nodes, producers.things, what, count));
   CKPLAN_ASSIGN_OR_RETURN(
-      Flags recomputed, Chosen(request.recompute, producers.nodes, producers.things, what, count));
-  CKPLAN_ASSIGN_OR_RETURN(Flags once, Chosen(request.never_rerun, operations.nodes,
-                                             operations.things, "operation", count));
-  for (const auto& [flags, why] : {std::pair(&kept, "to be kept"), {&once, "never to run again"}}) {
-    const NodeId both = FirstOf(*flags, recomputed);
+      Flags kept, SelectNodes(request.keep, producers.nodes, producers.things, what, count));
+  CKPLAN_ASSIGN_OR_RETURN(Flags recomputed, SelectNodes(request.recompute, producers.nodes,
+                                                        producers.things, what, count));
+  CKPLAN_ASSIGN_OR_RETURN(Flags once, SelectNodes(request.never_rerun, operations.nodes,
+                                                  operations.things, "operation", count));
+  for (const auto& [flags, why] : {std::pair(&kept, "be kept"), {&once, "never run again"}}) {
+    const NodeId both = FirstInBoth(*flags, recomputed);
     if (both.is_none()) continue;
     const auto at = std::find(operations.nodes.begin(), operations.nodes.end(), both);
     return Conflict(
@@ -76,8 +76,8 @@ Result<Constraints> ConstraintsOf(const PlanRequest& request, const Names& produ
   return Constraints{std::move(kept), std::move(once), std::move(recomputed)};
 }
 
-// Recomputes the aliases of recomputed values as well, since readers of an alias read the memory of
-// its base.
+// Also recomputes the aliases of recomputed values, because a reader of an alias reads its base's
+// memory.
 Result<Done> RecomputeAliases(const JointGraph& graph, Constraints* constraints) {
   for (const OpId id : graph.ops().ids()) {
     const Operation& op = graph.op(id);
@@ -88,8 +88,8 @@ Result<Done> RecomputeAliases(const JointGraph& graph, Constraints* constraints)
     });
     if (is_alias && !IsOfBackwardPass(op)) constraints->is_recomputed[id] = true;
     if (!constraints->is_recomputed[id]) continue;
-    if (!op.may_repeat) return Conflict(op.name, "by the graph it must not run twice");
-    if (constraints->runs_once[id]) return Conflict(op.name, "to run once");
+    if (!op.may_repeat) return Conflict(op.name, "run only once, as the graph says");
+    if (constraints->runs_once[id]) return Conflict(op.name, "run only once");
   }
   return Done{};
 }
@@ -121,9 +121,10 @@ Result<Constraints> ConstraintsOf(const TrainingStep& step, const PlanRequest& r
   const JointGraph& graph = step.joint();
   const bool has_backward = std::any_of(graph.ops().begin(), graph.ops().end(), IsOfBackwardPass);
   if (constraints.has_recomputed() && !has_backward) {
-    return MakeError(ErrorCode::kUsage,
-                     "nothing can be recomputed for the backward pass, since no operation of the "
-                     "graph is of the phase backward");
+    return MakeError(
+        ErrorCode::kUsage,
+        "nothing can be recomputed for the backward pass, because no operation of the graph has "
+        "the phase backward");
   }
   CKPLAN_RETURN_IF_ERROR(RecomputeAliases(graph, &constraints));
   return constraints;
@@ -174,7 +175,7 @@ Runs ScheduleRules::RunsOf(const Schedule& schedule) const {
   Runs runs;
   for (const Step& step : schedule.steps) {
     CKPLAN_CHECK(!step.is_free() && step.kind != StepKind::kRun,
-                 "tensors are released after their last read");
+                 "schedules under constraints release tensors after their last read");
     runs.emplace_back(step.kind == StepKind::kLoss      ? node_count_
                       : step.kind == StepKind::kForward ? step.index
                                                         : node_count_ + 1 + step.index);

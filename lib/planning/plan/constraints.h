@@ -1,9 +1,8 @@
-// The constraints of a request on plans for a graph, by the names of its nodes, tensors, operations
-// and values: the fields keep, recompute and never_rerun (request.h). A kept value and an operation
-// that never runs again run once, because a second run would make a second version. A recomputed
-// value is read in the backward pass only from a later run than the forward pass's
-// (lib/problem/runs/run_rules.h). check_constraints.h checks plans and shares no code with this
-// file.
+// The request's constraints on plans: the fields keep, recompute and never_rerun (request.h), which
+// select nodes, tensors, operations and values by name. Kept values and operations that never rerun
+// run once, because a second run would create a second version. Backward reads a recomputed value
+// only from a run after the forward pass (lib/problem/runs/run_rules.h). check_constraints.h checks
+// plans independently.
 #pragma once
 
 #include "lib/base/result.h"
@@ -32,18 +31,19 @@ struct Constraints {
 
 bool HasConstraints(const PlanRequest& request);
 
-// A tensor stands for the node that makes it. In a joint graph, only operations of the forward pass
-// can be kept or recomputed, and aliases are recomputed with their base. Returns kUsage if a
-// pattern matches nothing, if a recomputed value must be kept or may not run twice, or if values
-// must be recomputed in a joint graph that does not mark its backward operations.
+// Resolves the request's names. A tensor stands for the node that produces it. In a joint graph,
+// only operations of the forward pass can be kept or recomputed, and aliases are recomputed with
+// their base. Fails with kUsage if a pattern matches nothing, if a recomputed value must be kept or
+// run once, or if values must be recomputed in a joint graph that does not mark its backward
+// operations.
 Result<Constraints> ConstraintsOf(const TrainingStep& step, const PlanRequest& request);
 
-// Returns the graph in which the operations that must run once may not repeat.
+// Returns a copy of the graph in which these operations must not repeat.
 JointGraph WithRunsOnce(const JointGraph& graph, const IdVector<OpId, bool>& runs_once);
-// Returns the expansion of a forward graph in which the forward runs of these nodes may not repeat.
+// Returns a copy of an expansion in which the forward runs of these nodes must not repeat.
 Expansion WithRunsOnce(const Expansion& expansion, const IdVector<NodeId, bool>& runs_once);
 
-// Changes schedules of a forward graph, with frees by liveness, to obey its constraints.
+// Adapts schedules of a forward graph, with frees by liveness, to its constraints.
 class ScheduleRules {
  public:
   ScheduleRules(const TensorGraph& graph, const Constraints& constraints);

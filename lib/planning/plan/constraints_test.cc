@@ -91,8 +91,8 @@ TEST_CASE("constraints: patterns without a match and contradictions are refused 
       {ConstrainedRequest({"x*"}, {}, {}), "no node or tensor is called \"x*\""},
       {ConstrainedRequest({}, {"op:Relu"}, {}), "no node or tensor is of the type \"Relu\""},
       {ConstrainedRequest({}, {}, {"d"}), "no operation is called \"d\""},
-      {ConstrainedRequest({"a", "b"}, {"b", "c"}, {}), "\"b\" is to be recomputed, and to be kept"},
-      {ConstrainedRequest({}, {"c"}, {"*"}), "\"c\" is to be recomputed, and never to run again"},
+      {ConstrainedRequest({"a", "b"}, {"b", "c"}, {}), "\"b\" must both be recomputed and be kept"},
+      {ConstrainedRequest({}, {"c"}, {"*"}), "\"c\" must both be recomputed and never run again"},
   };
   for (const auto& row : kRows) {
     const Result<Constraints> constraints = ConstraintsOf(graph, row.request);
@@ -115,36 +115,29 @@ TEST_CASE("constraints: a schedule is checked, and changed to obey") {
       {ConstrainedRequest({"a"}, {}, {}),
        "abc!abCBA",
        "abc!bCBA",
-       {"constraints: \"a\" runs twice, and is to be kept"}},
+       {"constraints: \"a\" runs twice, but must be kept"}},
       {ConstrainedRequest({}, {}, {"a", "b"}),
        "abc!abCBA",
        "abc!CBA",
-       {"constraints: \"a\" runs twice, and is never to run again",
-        "constraints: \"b\" runs twice, and is never to run again"}},
+       {"constraints: \"a\" runs twice, but must never run again",
+        "constraints: \"b\" runs twice, but must never run again"}},
       {ConstrainedRequest({}, {"a"}, {}),
        "abc!CBA",
        "abc!CaBA",
-       {"constraints: step 5: \"b\" reads \"a\" as the forward pass made it, and that is "
-        "to be recomputed",
-        "constraints: step 6: \"a\" reads \"a\" as the forward pass made it, and that is "
-        "to be recomputed"}},
+       {"constraints: step 5: \"b\" reads the forward pass's \"a\", which must be recomputed",
+        "constraints: step 6: \"a\" reads the forward pass's \"a\", which must be recomputed"}},
       {ConstrainedRequest({}, {"a", "b"}, {}),
        "abc!bCBA",
        "abc!abCBA",
-       {"constraints: step 4: \"b\" reads \"a\" as the forward pass made it, and that is "
-        "to be recomputed",
-        "constraints: step 6: \"b\" reads \"a\" as the forward pass made it, and that is "
-        "to be recomputed",
-        "constraints: step 7: \"a\" reads \"a\" as the forward pass made it, and that is "
-        "to be recomputed"}},
+       {"constraints: step 4: \"b\" reads the forward pass's \"a\", which must be recomputed",
+        "constraints: step 6: \"b\" reads the forward pass's \"a\", which must be recomputed",
+        "constraints: step 7: \"a\" reads the forward pass's \"a\", which must be recomputed"}},
       // A second run before the loss does not serve the backward pass.
       {ConstrainedRequest({}, {"b"}, {}),
        "abbc!CBA",
        "abbc!bCBA",
-       {"constraints: step 5: \"c\" reads \"b\" as the forward pass made it, and that is "
-        "to be recomputed",
-        "constraints: step 6: \"b\" reads \"b\" as the forward pass made it, and that is "
-        "to be recomputed"}},
+       {"constraints: step 5: \"c\" reads the forward pass's \"b\", which must be recomputed",
+        "constraints: step 6: \"b\" reads the forward pass's \"b\", which must be recomputed"}},
   };
   for (const auto& row : kRows) {
     CAPTURE(row.steps);
@@ -171,7 +164,8 @@ TEST_CASE("constraints: in a joint graph, aliases are recomputed with their base
   CHECK(Marks(ConstraintsOf(graph, ConstrainedRequest({}, {}, {"op:t_*"}))->runs_once) == "xxx");
   CHECK(ConstraintsOf(graph, ConstrainedRequest({"view"}, {"a"}, {}))
             .error()
-            .message.find("\"view\" is to be recomputed, and to run once") != std::string::npos);
+            .message.find("\"view\" must both be recomputed and run only once") !=
+        std::string::npos);
 }
 
 TEST_CASE("constraints: without a backward pass nothing is recomputed for it") {

@@ -7,7 +7,7 @@
 namespace ckplan {
 namespace {
 
-// Returns what the curve adds within a peak: the overhead of its last point that is not above it.
+// Returns the overhead of the last point whose peak is at most `peak`.
 std::optional<Cost> AddedWithin(const std::vector<CurvePoint>& curve, Bytes peak) {
   const auto above =
       std::upper_bound(curve.begin(), curve.end(), peak,

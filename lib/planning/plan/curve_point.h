@@ -1,4 +1,4 @@
-// Points of a curve of memory against time.
+// Points on a curve of memory against time.
 #pragma once
 
 #include <optional>
@@ -8,28 +8,28 @@
 
 namespace ckplan {
 
-// A point on a curve of memory against time: the peak and the overhead of one plan.
+// The peak and the overhead of one plan.
 struct CurvePoint {
   Bytes peak;
   Cost overhead;
-  // No plan in the model's own order of operations that adds at most this has a lower peak. Empty
-  // if nothing is known, or if the plan is in another order and below that.
+  // A proven lower bound on the peak of plans in the model's own order that add at most this. Empty
+  // if unknown, or if the plan uses another order and is below the bound.
   std::optional<Bytes> least_peak = std::nullopt;
 
-  // Whether they are the same point, whatever is known about it.
+  // Compares points without their bounds.
   bool operator==(const CurvePoint& other) const {
     return peak == other.peak && overhead == other.overhead;
   }
 };
 
-// What two curves add within the same peak; nothing where a curve has no plan within it.
+// The overhead of two curves within the same peak; nullopt if a curve has no plan within it.
 struct CurveChange {
   Bytes peak;
   std::optional<Cost> older;
   std::optional<Cost> newer;
 };
 
-// Returns a row for each peak of either curve, by increasing peak. Both curves are Pareto fronts.
+// Returns a row for each peak on either curve, by increasing peak. Both must be Pareto fronts.
 std::vector<CurveChange> CompareCurves(const std::vector<CurvePoint>& older,
                                        const std::vector<CurvePoint>& newer);
 

@@ -1,9 +1,9 @@
-// A user's own decisions about a graph, by the names of its nodes and tensors. The algorithm
-// `given` turns them into a plan. They have one of five forms:
+// A user's own decisions about a graph, by the names of nodes and tensors. The algorithm `given`
+// turns them into a plan. They take one of five forms:
 //
-//   kept            tensors that stay in memory; all others are recomputed when backward needs them
+//   kept            tensors that stay in memory; others are recomputed when backward needs them
 //   checkpoints     ends of segments; a segment is recomputed when its backward begins
-//   mirror_counts   how often each node may be run again (Chen et al. 2016, Alg. 2)
+//   mirror_counts   how often each node may be rerun (Chen et al. 2016, Alg. 2)
 //   lower_sets      L_1 < L_2 < ... (Kusumoto et al. 2019), each complete or as its increment
 //   order           every step of the training step
 //
@@ -19,7 +19,7 @@
 
 namespace ckplan {
 
-// A node or tensor, by name or, if the name is empty, by its number in the graph's file.
+// A node or tensor by name or, if the name is empty, by its number in the graph file.
 struct NameOrId {
   std::string name;
   int64_t id = -1;
@@ -37,12 +37,12 @@ struct DecidedStep {
 struct Decisions {
   enum class Form { kKept, kCheckpoints, kMirrorCounts, kLowerSets, kOrder };
   Form form = Form::kKept;
-  // The members of other forms are empty.
+  // Only the members of `form` are used.
   std::vector<std::vector<NameOrId>> sets;  // One list; for kLowerSets, one for each set.
   std::vector<std::pair<NameOrId, int64_t>> mirror_counts;
   std::vector<DecidedStep> order;
 
-  // Whether it states itself when tensors are released.
+  // True if the decisions say when to free tensors.
   bool has_frees() const {
     for (const DecidedStep& step : order) {
       if (Step{step.kind}.is_free()) return true;

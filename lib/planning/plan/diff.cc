@@ -18,7 +18,7 @@ namespace {
 
 using Row = PlanDigest::Row;
 
-// Finds partners for the rows that have none yet. Rows that share a name are matched in order.
+// Matches unmatched rows by a name. Rows that share a name are matched in order.
 void MatchBy(std::string Row::*name, const PlanDigest& older, const PlanDigest& newer,
              RowPartners* partners) {
   std::vector<bool> is_taken(newer.rows.size());
@@ -38,16 +38,16 @@ void MatchBy(std::string Row::*name, const PlanDigest& older, const PlanDigest& 
   }
 }
 
-// Matches by the names of tensors, which are unique within a model, then by the names of nodes if a
-// tensor was renamed, as the output is when a model grows after it. Where the models differ, the
-// other nodes are matched by structure.
+// Matches rows by tensor names, which are unique within a model, then by node names in case a
+// tensor was renamed, as the output is when a model is extended. If the models differ, matches the
+// remaining nodes by structure.
 RowPartners MatchRows(const PlanDigest& older, const PlanDigest& newer, PlanDiff* diff) {
   RowPartners partners(older.rows.size(), kNoPartner);
   MatchBy(&Row::tensor, older, newer, &partners);
-  if (!diff->has_same_model) DropFalseNames(older, newer, &partners);
+  if (!diff->has_same_model) DropWrongNamePairs(older, newer, &partners);
   MatchBy(&Row::name, older, newer, &partners);
   if (diff->has_same_model) return partners;
-  DropFalseNames(older, newer, &partners);
+  DropWrongNamePairs(older, newer, &partners);
   diff->paired_by_structure = static_cast<int64_t>(PairByStructure(older, newer, &partners));
   return partners;
 }
@@ -84,7 +84,7 @@ bool HaveDifferentCurves(const PlanFigures& a, const PlanFigures& b) {
 
 Bytes Magnitude(Bytes bytes) { return bytes < Bytes(0) ? Bytes(0) - bytes : bytes; }
 
-// Orders nodes and groups by the number of changed bytes, the most first.
+// Sorts nodes or groups by changed bytes, largest first.
 template <typename Change>
 void SortByWorth(std::vector<Change>* changes) {
   const auto key = [](const Change& change) {
@@ -96,7 +96,7 @@ void SortByWorth(std::vector<Change>* changes) {
   });
 }
 
-// Collects changes, and the part of the peak's change that they do not account for.
+// Collects changes, and the part of the peak's change that they don't explain.
 class Differ {
  public:
   Differ(PlanDiff* diff, DiffSummary* summary) : diff_(*diff), summary_(*summary) {}
@@ -145,7 +145,7 @@ class Differ {
 
  private:
   struct Found : NodeChange {
-    // The node is treated as before but is in memory at only one of the peaks.
+    // True if the node's treatment is unchanged but only one of the peaks has it in memory.
     bool is_as_before = false;
     size_t group = 0;  // Index into the summary's groups.
   };
@@ -158,7 +158,7 @@ class Differ {
     }
   }
 
-  // Adds up the changes by groups, and assigns each change to its group.
+  // Sums up the changes per group and assigns each change to its group.
   void GroupAll() {
     RowGroups groups = GroupRows(nodes_);
     summary_.grouped_by = groups.kind;
@@ -193,11 +193,11 @@ const std::vector<std::string>* ModulesAt(const ModulesOfRows& modules, size_t r
   return row < modules.size() ? &modules[row] : nullptr;
 }
 
-Lesser LesserOf(bool is_older_less, bool is_newer_less) {
+Lesser CompareLess(bool is_older_less, bool is_newer_less) {
   return is_older_less ? Lesser::kOlder : is_newer_less ? Lesser::kNewer : Lesser::kNeither;
 }
 
-// The sum is in doubles, because sums of figures of an unchecked file may exceed 2^63.
+// The sum is a double because figures of an unchecked file may add up to more than 2^63.
 double StepCost(const PlanFigures& figures) {
   return static_cast<double>(figures.forward_cost.count()) +
          static_cast<double>(figures.backward_cost.count()) +
@@ -207,13 +207,13 @@ double StepCost(const PlanFigures& figures) {
 PlanVerdict VerdictOn(const PlanDiff& diff, const PlanFigures& older, const PlanFigures& newer) {
   PlanVerdict verdict;
   verdict.peak = newer.peak - older.peak;
-  verdict.memory = LesserOf(older.peak < newer.peak, newer.peak < older.peak);
+  verdict.memory = CompareLess(older.peak < newer.peak, newer.peak < older.peak);
   if (!diff.has_same_costs) return verdict;
   const double old_step = StepCost(older);
   verdict.longer = diff.has_same_model ? StepOverheadRatio(newer) - StepOverheadRatio(older)
                    : old_step == 0     ? 0
                                        : StepCost(newer) / old_step - 1;
-  verdict.time = LesserOf(verdict.longer > 0, verdict.longer < 0);
+  verdict.time = CompareLess(verdict.longer > 0, verdict.longer < 0);
   return verdict;
 }
 
@@ -282,7 +282,7 @@ PlanDiff DiffPlans(const PlanDigest& older, const PlanDigest& newer,
   diff.has_same_model = older.model.sha256 == newer.model.sha256;
   diff.has_same_costs = HaveSameCosts(older.request, newer.request);
   diff.differences = DifferencesOf(older.request, newer.request);
-  diff.request = EachDifference(older.request, newer.request);
+  diff.request = ListDifferences(older.request, newer.request);
   diff.old_kept = CountKept(older);
   diff.new_kept = CountKept(newer);
   if (diff.has_same_costs && !older.figures.curve.empty() && !newer.figures.curve.empty()) {
@@ -325,7 +325,7 @@ PlanDiff DiffPlans(const PlanDigest& older, const PlanDigest& newer,
 }
 
 double StepOverheadRatio(const PlanFigures& figures) {
-  // The sum is in doubles, because the figures may come from an unchecked file.
+  // The sum is a double because the figures may come from an unchecked file.
   const double step = static_cast<double>(figures.forward_cost.count()) +
                       static_cast<double>(figures.backward_cost.count());
   return step == 0 ? 0 : static_cast<double>(figures.overhead.count()) / step;

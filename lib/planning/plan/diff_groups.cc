@@ -17,7 +17,7 @@ using Row = PlanDigest::Row;
 constexpr size_t kMaxGroups = 10;
 constexpr std::string_view kNoModule = "(no module)";
 
-// Returns the groups in the order of their first nodes.
+// Groups in the order of their first nodes.
 RowGroups GroupsByName(GroupKind kind, const std::vector<std::string>& name_of_node) {
   RowGroups groups{kind, {}, {}};
   std::map<std::string_view, size_t> by_name;
@@ -38,7 +38,7 @@ std::vector<std::string> ModulesOf(const MatchedRows& node) {
   return is_known ? *node.modules : ModulesInName(Latest(node).name);
 }
 
-// Returns nothing if the outermost level has too many modules, or all nodes are in one.
+// Returns nullopt if the outermost level has too many modules, or if one module has all nodes.
 std::optional<RowGroups> ByModules(const std::vector<MatchedRows>& nodes) {
   std::vector<std::vector<std::string>> chains;
   size_t deepest = 0;
@@ -68,9 +68,9 @@ int64_t SegmentCount(const std::vector<MatchedRows>& nodes, const Row* MatchedRo
   return last + 1;
 }
 
-// "segment 4", or "segments 4-7" if there are many of them.
+// Names a group of segments: "segment 4", or "segments 4-7" if several are combined.
 std::string NameOfSegments(int64_t segment, int64_t count) {
-  // One of the groups is for nodes without a segment.
+  // One group is reserved for nodes without a segment.
   const auto groups = static_cast<int64_t>(kMaxGroups) - 1;
   if (count <= groups) return fmt::format("segment {}", segment);
   const int64_t length = (count + groups - 1) / groups;
@@ -80,7 +80,7 @@ std::string NameOfSegments(int64_t segment, int64_t count) {
                        : fmt::format("segments {}-{}", first, last);
 }
 
-// Returns nothing if neither plan has several segments.
+// Returns nullopt unless a plan has several segments.
 std::optional<RowGroups> BySegments(const std::vector<MatchedRows>& nodes) {
   for (const auto side : {&MatchedRows::newer, &MatchedRows::older}) {
     const int64_t count = SegmentCount(nodes, side);
@@ -88,7 +88,7 @@ std::optional<RowGroups> BySegments(const std::vector<MatchedRows>& nodes) {
     std::vector<std::string> names;
     for (const MatchedRows& node : nodes) {
       const Row* const row = node.*side;
-      names.push_back(row == nullptr ? "(in the other plan alone)"
+      names.push_back(row == nullptr ? "(only in the other plan)"
                                      : NameOfSegments(row->decision.segment, count));
     }
     return GroupsByName(GroupKind::kSegment, names);

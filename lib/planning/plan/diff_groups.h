@@ -1,10 +1,9 @@
-// The groups of nodes by which a difference is added up: at most ten, so that all of them can be
-// shown.
+// Groups nodes to sum up their changes: at most ten groups, so that all can be shown.
 //
-//   modules    at the deepest level at which at most ten modules contain a change
-//   segments   for nodes without modules: those of the newer plan, or else of the older one; more
-//              than ten are combined, "segments 4-7"
-//   runs       of consecutive nodes, "conv1 ... relu9", if there are no segments
+//   modules    the deepest level with at most ten modules that contain a change
+//   segments   for nodes without modules: the newer plan's, or else the older plan's; more than
+//              ten are combined, as in "segments 4-7"
+//   runs       of consecutive nodes, "conv1 ... relu9", if the plans have no segments
 //
 // O(n x depth of the modules).
 #pragma once
@@ -17,11 +16,11 @@
 
 namespace ckplan {
 
-// A node of both plans; null for a plan that does not have it.
+// A node of both plans. Null if a plan does not have it.
 struct MatchedRows {
   const PlanDigest::Row* older = nullptr;
   const PlanDigest::Row* newer = nullptr;
-  // The paths of its modules; if null or empty, those in its name.
+  // The paths of its modules; if null or empty, taken from its name.
   const std::vector<std::string>* modules = nullptr;
 };
 

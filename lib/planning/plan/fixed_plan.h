@@ -1,4 +1,4 @@
-// A solver without a knob: preparing it already finds its only plan.
+// A solver without a knob. Preparing it already finds its only plan.
 #pragma once
 
 #include <memory>

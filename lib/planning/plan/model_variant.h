@@ -1,5 +1,4 @@
-// Which model is planned, and in which variant: its dimensions, the shapes of its inputs, and how
-// its activations are stored.
+// Identifies the planned model and its variant: dimensions, input shapes and activation type.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +18,8 @@ struct ModelIdentity {
   bool operator==(const ModelIdentity&) const = default;
 };
 
-// Returns the opsets with domain names in well-formed UTF-8, as in plan files. If several
-// domains have the same written name, the first counts.
+// Returns the opsets with domain names as valid UTF-8, as in plan files. If several domains become
+// the same name, the first wins.
 std::map<std::string, int64_t> OpsetsInFiles(const ModelIdentity& model);
 
 using DimSizes = std::map<std::string, int64_t>;
@@ -35,9 +34,9 @@ inline std::string_view NameOf(ActivationType type) {
   return kActivationTypeWords[static_cast<size_t>(type)];
 }
 
-// Which attentions that exporters write operator by operator are read as one operator
-// (lib/files/model/fuse_attention.h). kAttention: all that are recognised. kCaptured: those that
-// were one operation in PyTorch, scaled_dot_product_attention.
+// Which attention subgraphs are fused into one operator (lib/files/model/fuse_attention.h).
+// kAttention: all that are recognised. kCaptured: those that were one scaled_dot_product_attention
+// call in PyTorch.
 enum class FusedOperators { kNone, kAttention, kCaptured };
 
 inline constexpr std::string_view kFusedOperatorsWords[] = {"none", "attention", "captured"};
@@ -45,8 +44,8 @@ inline std::string_view NameOf(FusedOperators fused) {
   return kFusedOperatorsWords[static_cast<size_t>(fused)];
 }
 
-// Whether operators that an exporter wrote for one PyTorch operation are read as that operation,
-// and parameters and buffers as the file lists them (lib/files/model/restore.h).
+// kCaptured: operators that were one PyTorch operation are restored to it, and parameters and
+// buffers are those that the file lists (lib/files/model/restore.h).
 enum class RestoredOperators { kNone, kCaptured };
 
 inline constexpr std::string_view kRestoredOperatorsWords[] = {"none", "captured"};
@@ -54,8 +53,8 @@ inline std::string_view NameOf(RestoredOperators restored) {
   return kRestoredOperatorsWords[static_cast<size_t>(restored)];
 }
 
-// What the gradient of an operator that rounds is: that of its result (straight-through estimation,
-// by which quantized networks are trained), or nothing, as its derivative is.
+// The gradient of an operator that rounds: the gradient of its result (straight-through estimation,
+// as in training quantized networks), or none.
 enum class Rounding { kStraightThrough, kNoGradient };
 
 inline constexpr std::string_view kRoundingWords[] = {"straight-through", "no-gradient"};

@@ -1,4 +1,4 @@
-// The goals among which a request can choose, if the algorithm leaves the choice.
+// The objectives that a request can choose from.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace ckplan {
 
-// kAuto means least time, or memory-centric if least time has no plan within the budget, as in
-// section 4.4 of Kusumoto et al. 2019. A plan says which of the two goals it was made for.
+// kAuto minimizes time, or memory if no time-optimal plan fits in the budget, as in section 4.4 of
+// Kusumoto et al. 2019. A plan states which of the two it was made for.
 enum class Objective { kAuto, kTime, kMemory };
 
 inline constexpr std::string_view kObjectiveWords[] = {"auto", "time", "memory"};
@@ -15,9 +15,8 @@ inline std::string_view NameOf(Objective objective) {
   return kObjectiveWords[static_cast<size_t>(objective)];
 }
 
-// The orders in which the steps of a plan may come: forward in one order and backward in its
-// reverse, or in any order in which everything that is read is there and sums of gradients keep
-// their bits (lib/problem/schedule/schedule.h).
+// The order of a plan's steps: backward as the reverse of forward, or any order in which all inputs
+// are available and sums of gradients keep their bits (lib/problem/schedule/schedule.h).
 enum class StepOrder { kModel, kFree };
 
 inline constexpr std::string_view kStepOrderWords[] = {"model", "free"};

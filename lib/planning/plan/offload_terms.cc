@@ -11,12 +11,13 @@
 namespace ckplan {
 namespace {
 
-// Keeps the memory of what the operation makes on the device.
-void LeaveThere(const JointGraph& graph, const Operation& op, OffloadTerms* terms) {
+// Forbids moving what the operation produces, and values that share its memory.
+void KeepOnDevice(const JointGraph& graph, const Operation& op, OffloadTerms* terms) {
   for (const ValueId write : op.writes) terms->may_move[graph.value(write).storage] = false;
 }
 
-Result<Done> LeaveNamed(const JointGraph& graph, const PlanRequest& request, OffloadTerms* terms) {
+Result<Done> KeepNamedOnDevice(const JointGraph& graph, const PlanRequest& request,
+                               OffloadTerms* terms) {
   std::vector<NamedThing> things;
   std::vector<ValueId> values;
   for (const ValueId id : graph.values().ids()) {
@@ -37,16 +38,16 @@ Result<Done> LeaveNamed(const JointGraph& graph, const PlanRequest& request, Off
 }  // namespace
 
 Result<OffloadTerms> OffloadTermsOf(const TrainingStep& step, const PlanRequest& request) {
-  CKPLAN_CHECK(step.is_joint() && request.offload, "moved values are those of a joint graph");
+  CKPLAN_CHECK(step.is_joint() && request.offload, "offload is for joint graphs");
   const JointGraph& graph = step.joint();
   OffloadTerms terms{*request.offload, request.host_budget, MovableValues(graph)};
   CKPLAN_ASSIGN_OR_RETURN(const Constraints constraints, ConstraintsOf(step, request));
   for (const OpId id : graph.ops().ids()) {
     if (constraints.is_kept[id] || constraints.is_recomputed[id]) {
-      LeaveThere(graph, graph.op(id), &terms);
+      KeepOnDevice(graph, graph.op(id), &terms);
     }
   }
-  CKPLAN_RETURN_IF_ERROR(LeaveNamed(graph, request, &terms));
+  CKPLAN_RETURN_IF_ERROR(KeepNamedOnDevice(graph, request, &terms));
   if (!step.has_forward()) return terms;
   for (const ValueId id : graph.values().ids()) {
     const Value& value = graph.value(id);

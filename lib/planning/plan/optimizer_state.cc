@@ -6,8 +6,8 @@ namespace {
 constexpr int64_t kFloat32 = 4;
 constexpr int64_t kSixteenBits = 2;
 
-// No product of these overflows: the gradients have at most kMaxTotalBytes together, and each
-// element at least one byte.
+// These products can't overflow: all gradients together have at most kMaxTotalBytes, and each
+// element has at least one byte.
 int64_t SixteenBitElements(const Optimized& optimized) {
   int64_t elements = 0;
   for (const OptimizedTensors& row : optimized.tensors) {
@@ -35,7 +35,7 @@ bool HasCopy(const PlanRequest& request, const OptimizedTensors& row) {
   return request.has_master_weights && row.element_bytes == kSixteenBits;
 }
 
-// One value for each element, of the type that the optimizer computes in.
+// One value per element, in the optimizer's computation type.
 Bytes ValuesOf(const PlanRequest& request, const OptimizedTensors& row) {
   return Bytes(row.elements * (HasCopy(request, row) ? kFloat32 : row.element_bytes));
 }
@@ -44,7 +44,7 @@ bool IsAdam(const PlanRequest& request) {
   return request.optimizer == Optimizer::kAdam || request.optimizer == Optimizer::kAdamW;
 }
 
-// Adds a buffer for each tensor of a row. Rows of very many tensors count as one large tensor.
+// Adds one buffer per tensor of a row. Rows with very many tensors count as one large tensor.
 class BufferRun {
  public:
   explicit BufferRun(const OptimizedTensors& row) : count_(row.count) {}
@@ -64,7 +64,7 @@ class BufferRun {
 Bytes OptimizerState(const PlanRequest& request, const Optimized& optimized) {
   const int64_t copied = request.has_master_weights ? SixteenBitElements(optimized) : 0;
   const Bytes copies(kFloat32 * copied);
-  // One value for each element.
+  // One value per element.
   const Bytes values = optimized.bytes + Bytes((kFloat32 - kSixteenBits) * copied);
   switch (request.optimizer) {
     case Optimizer::kSgd:

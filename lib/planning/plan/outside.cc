@@ -16,7 +16,7 @@ bool BeginsWithOneOf(std::string_view name, const std::array<std::string_view, N
                      [&](std::string_view beginning) { return name.starts_with(beginning); });
 }
 
-// The workspace that PyTorch gives cuBLAS. The thread of the backward pass may have one of its own.
+// The workspace that PyTorch gives cuBLAS. The backward thread may have another.
 MemoryLine WorkspaceOfCublas(std::string_view device) {
   // Devices of compute capability 9.0 and above.
   constexpr std::array<std::string_view, 6> kLarge = {"h", "b", "gh", "gb", "rtx5", "rtxpro6"};
@@ -39,9 +39,9 @@ MemoryLine Context() {
           "reports of users: github.com/pytorch/pytorch/issues/107667, 20532, 28113"};
 }
 
-// What the driver does not give to programs. PyTorch's messages speak of a total capacity of 39.25
-// to 39.56 GiB on an A100 of 40 GB, 79.14 to 79.33 GiB on cards of 80 GB, and 14.75 GiB on a T4 of
-// 16 GB, whose correction of errors takes a sixteenth.
+// Memory that the driver withholds from programs. PyTorch's messages report a total capacity of
+// 39.25 to 39.56 GiB on an A100 with 40 GB, 79.14 to 79.33 GiB on cards with 80 GB, and 14.75 GiB
+// on a T4 with 16 GB, whose error correction takes a sixteenth.
 MemoryLine KeptByDriver(std::string_view device, Bytes memory) {
   constexpr std::array<std::string_view, 4> kCorrectErrorsInMemory = {"t4", "a10-", "l4", "rtxpro"};
   const bool corrects = BeginsWithOneOf(device, kCorrectErrorsInMemory);

@@ -1,9 +1,9 @@
-// What training needs of a device besides its tensors, as far as neither the model nor the plan
-// changes it.
+// Memory that training needs on a device besides tensors, as far as it depends on neither the model
+// nor the plan.
 //
-// None of this is known without the device. The figures are what PyTorch's source says and what
-// users report, each with its source and the least and the most that were seen. --reserve replaces
-// them where they were measured.
+// The exact sizes are known only on the device. These come from PyTorch's source and users'
+// reports; each has its source, the minimum and the maximum seen. --reserve replaces them with a
+// measured value.
 #pragma once
 
 #include <string>
@@ -15,12 +15,12 @@
 
 namespace ckplan {
 
-// How far a figure can be trusted: it is right to the byte; it follows from rules of PyTorch's
-// source; or it is a round figure of what was seen.
+// How exact a figure is: exact to the byte, computed by the rules of PyTorch's source, or a rounded
+// observation.
 enum class LineKind { kExact, kFormula, kAllowance };
 std::string_view NameOf(LineKind kind);  // "exact", "formula", "allowance"
 
-// One part of what training needs.
+// One part of the memory that training needs.
 struct MemoryLine {
   std::string name;
   Bytes bytes;
@@ -32,16 +32,16 @@ struct MemoryLine {
   bool operator==(const MemoryLine&) const = default;
 };
 
-// Returns the lines "cuBLAS", "context" and "driver" of a device preset. `memory` is its nominal
-// memory; the driver keeps a part of it.
+// Returns the lines "cuBLAS", "context" and "driver" for a device preset. `memory` is its nominal
+// memory, part of which the driver withholds.
 std::vector<MemoryLine> OutsideOf(std::string_view device, Bytes memory);
 
-// Returns the same lines for the device of a request: the one that its memory or its cost model
-// names, or else the default. If the memory is a size, the driver keeps nothing of it.
+// Returns the same lines for the request's device: the one that its memory or cost model names, or
+// the default. If the memory is a size, the driver withholds nothing.
 std::vector<MemoryLine> OutsideOf(const PlanRequest& request);
 
-// Returns what a request's memory has to hold besides tensors, whatever the plan: the reserve, or
-// the sum of these lines.
+// Returns the memory outside tensors for every plan of a request: the reserve, or the sum of these
+// lines.
 Bytes OutsideInMemory(const PlanRequest& request);
 
 }  // namespace ckplan

@@ -1,4 +1,4 @@
-// An algorithm's own objective, by its paper's definition.
+// An algorithm's own objective, as its paper defines it.
 #pragma once
 
 #include <optional>

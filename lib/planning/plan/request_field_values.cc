@@ -1,4 +1,4 @@
-// The values of request fields: in words, copied, and compared.
+// The values of request fields: as text, copied and compared.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -29,12 +29,12 @@ std::string BudgetText(const Budget& budget) {
   return "";
 }
 
-// Returns the texts of a value, for each type of member.
+// Converts values to texts, for each type of member.
 struct Texts {
   using List = std::vector<std::string>;
   static List OrNone(std::string text) { return text.empty() ? List() : List{std::move(text)}; }
   static List Of(const std::string& text) { return OrNone(text); }
-  // A number that is given is at least 1; 0 means that none is given.
+  // Numbers start at 1; 0 means unset.
   static List Of(int64_t number) { return number == 0 ? List() : List{std::to_string(number)}; }
   static List Of(bool value) { return {value ? "yes" : "no"}; }
   static List Of(const Budget& budget) { return OrNone(BudgetText(budget)); }
@@ -52,7 +52,7 @@ struct Texts {
   static List Of(const std::optional<Sharding>& sharding) {
     return sharding ? List{TextOf(*sharding)} : List();
   }
-  // The file they were read from is not known any more, but a plan file holds them as well.
+  // Their own file is not known any more, but a plan file contains them too.
   static List Of(const std::optional<Decisions>& decisions) {
     return decisions ? List{"plan.json"} : List();
   }
@@ -70,8 +70,8 @@ struct Texts {
   }
 };
 
-// The value as RequestField::difference shows it.
-std::string Spoken(const RequestField& field, const PlanRequest& request) {
+// The value as messages show it.
+std::string ValueText(const RequestField& field, const PlanRequest& request) {
   if (const auto* budget = std::get_if<Budget PlanRequest::*>(&field.member)) {
     const std::optional<Bytes> bytes = (request.**budget).in_bytes();
     if (bytes) return fmt::format("{} ({} bytes)", HumanBytes(*bytes), bytes->count());
@@ -120,10 +120,10 @@ std::vector<std::string> TextsOf(const RequestField& field, const PlanRequest& r
 }
 
 std::string PhraseOf(const RequestField& field, const PlanRequest& request) {
-  if (field.part == RequestField::Part::kModel) return Spoken(field, request);
+  if (field.part == RequestField::Part::kModel) return ValueText(field, request);
   std::string words(field.words.empty() ? field.name : field.words);
   std::replace(words.begin(), words.end(), '_', ' ');
-  return fmt::format("{} {}", words, Spoken(field, request));
+  return fmt::format("{} {}", words, ValueText(field, request));
 }
 
 bool IsDefault(const RequestField& field, const PlanRequest& request) {
@@ -150,23 +150,23 @@ std::vector<std::string> DifferencesOf(const PlanRequest& older, const PlanReque
   std::vector<std::string> sentences;
   for (const RequestField& field : RequestFields()) {
     if (field.difference.empty() || IsEqual(field, older, newer)) continue;
-    sentences.push_back(
-        fmt::format(fmt::runtime(field.difference), Spoken(field, older), Spoken(field, newer)));
+    sentences.push_back(fmt::format(fmt::runtime(field.difference), ValueText(field, older),
+                                    ValueText(field, newer)));
   }
   return sentences;
 }
 
-std::vector<RequestDifference> EachDifference(const PlanRequest& older, const PlanRequest& newer) {
+std::vector<RequestDifference> ListDifferences(const PlanRequest& older, const PlanRequest& newer) {
   std::vector<RequestDifference> differences;
   for (const RequestField& field : RequestFields()) {
     if (IsEqual(field, older, newer)) continue;
     const auto typed = [&](const PlanRequest& request) {
       return fmt::format("{}", fmt::join(TextsOf(field, request), " "));
     };
-    RequestDifference difference{field.name, typed(older), typed(newer), Spoken(field, older),
-                                 Spoken(field, newer)};
+    RequestDifference difference{field.name, typed(older), typed(newer), ValueText(field, older),
+                                 ValueText(field, newer)};
     if (std::holds_alternative<std::optional<Decisions> PlanRequest::*>(field.member)) {
-      // Decisions are too long to be shown.
+      // Decisions are too long to show.
       difference.older = older.decisions ? "given" : "";
       difference.newer = !newer.decisions ? "" : older.decisions ? "others" : "given";
       difference.spoken_older = older.decisions ? "given" : "none";
@@ -178,7 +178,7 @@ std::vector<RequestDifference> EachDifference(const PlanRequest& older, const Pl
 }
 
 bool HaveSameCosts(const PlanRequest& a, const PlanRequest& b) {
-  // A graph file's own costs are in a unit that it does not say, which offload takes as ns.
+  // A graph file's own costs have an unknown unit, which offload takes as ns.
   constexpr std::string_view kOwnCosts = "graph";
   return a.cost_model == b.cost_model && (a.cost_unit == b.cost_unit || a.cost_model == kOwnCosts);
 }

@@ -20,87 +20,97 @@ TEST_CASE("request: each difference in how plans were made is reported in a sent
       {[](PlanRequest* r) {
          r->dims = {{"N", 64}};
        },
-       "the plans are for the dimensions none and N=64; that alone changes their bytes and times"},
+       "the plans use different dimensions (none and N=64), which alone changes their bytes and "
+       "times"},
       {[](PlanRequest* r) {
          r->input_shapes = {{"x", {2, 3}}};
        },
-       "the plans are for the input shapes none and x=2,3; that alone changes their bytes and "
+       "the plans use different input shapes (none and x=2,3), which alone changes their bytes and "
        "times"},
       {[](PlanRequest* r) { r->batch = 8; },
-       "the plans are for the batches none and 8; that alone changes their bytes and times"},
+       "the plans use different batch sizes (none and 8), which alone changes their bytes and "
+       "times"},
       {[](PlanRequest* r) { r->workspaces = "file"; },
-       "the plans' workspaces are from none and file; that alone changes their peaks"},
+       "the plans use different workspaces (none and file), which alone changes their peaks"},
       {[](PlanRequest* r) { r->cost_model = "unit"; },
-       "the plans' costs are by \"flops:a100-40g\" and \"unit\"; their times do not compare"},
+       "the plans use different cost models (\"flops:a100-40g\" and \"unit\"), so their times are "
+       "not comparable"},
       {[](PlanRequest* r) { r->autograd = Autograd::kTorch; },
-       "the plans are for minimal and for torch autograd; that alone changes their bytes"},
+       "the plans use different autograd models (minimal and torch), which alone changes their "
+       "bytes"},
       {[](PlanRequest* r) { r->activation_type = ActivationType::kBFloat16; },
-       "the plans store activations as the model says and as bf16; that alone changes their bytes "
-       "and times"},
+       "the plans use different activation types (the model's and bf16), which alone changes their "
+       "bytes and times"},
       {[](PlanRequest* r) { r->fused = FusedOperators::kAttention; },
-       "the plans read each operator apart and attention as one operator; that alone changes their "
+       "the plans use different fused operators (none and attention), which alone changes their "
        "bytes and times"},
       {[](PlanRequest* r) { r->restored = RestoredOperators::kCaptured; },
-       "the plans read operators as the file has them and PyTorch's operations as one; that alone "
+       "the plans use different restored operators (none and PyTorch's operations), which alone "
        "changes their bytes and times"},
       {[](PlanRequest* r) { r->rounding = Rounding::kNoGradient; },
-       "the plans take rounding as straight-through and as no-gradient; that alone changes their "
-       "bytes and times"},
+       "the plans use different gradients of rounding (straight-through and no-gradient), which "
+       "alone changes their bytes and times"},
       {[](PlanRequest* r) { r->gradients = ParameterGradients::kArriving; },
-       "the plans count gradients of parameters with the constants and as they arrive; that alone "
-       "changes their peaks or needs"},
+       "the plans use different accounting of parameter gradients (with the constants and once "
+       "computed), which alone changes their peaks or needs"},
       {[](PlanRequest* r) { r->gradients = ParameterGradients::kConstant; },
-       "the plans count gradients of parameters with the constants and throughout the step; that "
-       "alone changes their peaks or needs"},
+       "the plans use different accounting of parameter gradients (with the constants and "
+       "throughout the step), which alone changes their peaks or needs"},
       {[](PlanRequest* r) { r->offload = ParseLink("pcie4").value(); },
-       "the plans' links to the host are none and pcie4:26.775/26.775; that alone changes their "
-       "times"},
+       "the plans use different links to the host (none and pcie4:26.775/26.775), which alone "
+       "changes their times"},
       {[](PlanRequest* r) { r->outputs = {"logits"}; },
-       "the plans end at none and at logits; that alone changes their bytes and times"},
+       "the plans use different outputs (none and logits), which alone changes their bytes and "
+       "times"},
       {[](PlanRequest* r) { r->weights = {"*.weight"}; },
-       "the plans take none and *.weight for parameters; that alone changes their bytes"},
+       "the plans use different inputs as parameters (none and *.weight), which alone changes "
+       "their bytes"},
       {[](PlanRequest* r) { r->set_inputs = {"use_cache=1"}; },
-       "the plans set the inputs none and use_cache=1; that alone changes their bytes and times"},
-      {[](PlanRequest* r) { r->op_shapes = {"acme::Norm=like:0"}; },
-       "the plans describe operators as none and as acme::Norm=like:0; that alone changes their "
+       "the plans use different input values (none and use_cache=1), which alone changes their "
        "bytes and times"},
+      {[](PlanRequest* r) { r->op_shapes = {"acme::Norm=like:0"}; },
+       "the plans use different operator descriptions (none and acme::Norm=like:0), which alone "
+       "changes their bytes and times"},
       {[](PlanRequest* r) {
          r->freeze = {"*.weight", "!*lora*"};
        },
-       "the plans freeze the parameters none and *.weight !*lora*; that alone changes their bytes "
-       "and times"},
+       "the plans use different frozen parameters (none and *.weight !*lora*), which alone changes "
+       "their bytes and times"},
       {[](PlanRequest* r) {
          r->sharding = {ShardingSystem::kZero1, 8};
        },
-       "the plans divide constants among devices as none and as zero1:8; that alone changes their "
-       "peaks with constants"},
+       "the plans use different sharding (none and zero1:8), which alone changes their peaks with "
+       "constants"},
       {[](PlanRequest* r) {
          r->pipeline = {4, 1};
        },
-       "the plans are for the stages none and 4/1; that alone changes their bytes and times"},
+       "the plans use different pipeline stages (none and 4/1), which alone changes their bytes "
+       "and times"},
       {[](PlanRequest* r) { r->micro_batches = 8; },
-       "the plans' numbers of micro-batches are none and 8; that alone changes their bytes"},
+       "the plans use different numbers of micro-batches (none and 8), which alone changes their "
+       "bytes"},
       {[](PlanRequest* r) { r->schedule = PipelineSchedule::kGPipe; },
-       "the plans' micro-batches follow the schedules 1f1b and gpipe; that alone changes their "
+       "the plans use different pipeline schedules (1f1b and gpipe), which alone changes their "
        "bytes"},
       {[](PlanRequest* r) {
          r->stage_cuts = {"a", "b"};
        },
-       "the plans' stages begin at none and at a b; that alone changes their bytes and times"},
+       "the plans use different stage cuts (none and a b), which alone changes their bytes and "
+       "times"},
       {[](PlanRequest* r) { r->optimizer = Optimizer::kAdam; },
-       "the plans count the state of the optimizers sgd and adam; that alone changes their peaks "
-       "with constants"},
+       "the plans use different optimizers (sgd and adam), which alone changes their peaks with "
+       "constants"},
       {[](PlanRequest* r) { r->has_master_weights = true; },
-       "the plans count the state of the optimizer without and with master weights; "
-       "that alone changes their peaks with constants"},
+       "the plans use different optimizer states (without and with master weights), which alone "
+       "changes their peaks with constants"},
       {[](PlanRequest* r) { r->align_bytes = 512; },
-       "the plans round buffers up to multiples of 1 and of 512 bytes; that alone changes their "
-       "bytes"},
+       "the plans use different buffer alignments (1 and 512), which alone changes their bytes"},
       {[](PlanRequest* r) { r->uses_liveness = false; },
-       "the plans release tensors as soon as nothing reads them and a segment at a time; that "
-       "alone changes their bytes"},
+       "the plans use different rules for releasing tensors (after their last read and by "
+       "segment), which alone changes their bytes"},
       {[](PlanRequest* r) { r->backward = BackwardSteps::kByInput; },
-       "the plans make gradients by default and by input; that alone changes their bytes"},
+       "the plans use different backward steps (by default and by input), which alone changes "
+       "their bytes"},
   };
   PlanRequest older;
   older.cost_model = "flops:a100-40g";
@@ -131,7 +141,7 @@ TEST_CASE(
 
 TEST_CASE("request: every difference is named, whether figures compare or not") {
   PlanRequest older, newer;
-  CHECK(EachDifference(older, newer).empty());
+  CHECK(ListDifferences(older, newer).empty());
   older.budget = {Budget::Kind::kPercent, Bytes(0), 60};
   newer.algorithm = "exact-dp";
   newer.budget = Budget::Of(Bytes(2048));
@@ -139,7 +149,7 @@ TEST_CASE("request: every difference is named, whether figures compare or not") 
   newer.uses_liveness = false;
   newer.decisions = Decisions{Decisions::Form::kKept, {{{"a", -1}}}, {}, {}};
   std::vector<std::string> texts;
-  for (const RequestDifference& one : EachDifference(older, newer)) {
+  for (const RequestDifference& one : ListDifferences(older, newer)) {
     texts.push_back(std::string(one.field) + ": " + one.older + " -> " + one.newer + "; " +
                     one.spoken_older + " -> " + one.spoken_newer);
   }
@@ -147,10 +157,10 @@ TEST_CASE("request: every difference is named, whether figures compare or not") 
                      "algorithm: best -> exact-dp; best -> exact-dp",
                      "budget: 60% -> 2048; 60% -> 2.00 KiB (2048 bytes)",
                      "decisions:  -> given; none -> given", "optimizer: sgd -> adam; sgd -> adam",
-                     "liveness: yes -> no; as soon as nothing reads them -> a segment at a time"});
+                     "liveness: yes -> no; after their last read -> by segment"});
   older = newer;
   newer.decisions->sets[0][0].name = "b";
-  const auto other = EachDifference(older, newer);
+  const auto other = ListDifferences(older, newer);
   REQUIRE(other.size() == 1);
   CHECK(other[0].newer == "others");
 }
@@ -161,7 +171,7 @@ TEST_CASE("request: every field of the table that differs is reported") {
     const PlanRequest full = FullRequest();
     PlanRequest one;
     CopyField(field, full, &one);
-    const auto differences = EachDifference(PlanRequest(), one);
+    const auto differences = ListDifferences(PlanRequest(), one);
     REQUIRE(differences.size() == 1);
     CHECK(differences[0].field == field.name);
     CHECK(differences[0].older != differences[0].newer);

@@ -24,7 +24,7 @@ class ExpandedSolver : public PreparedSolver {
 
   Result<SolveOutcome> Solve(int64_t setting, const SolveLimits& limits) override {
     const Knob range = knob();
-    // Above `max`, sizes change nothing.
+    // Sizes above `max` change nothing.
     CKPLAN_ASSIGN_OR_RETURN(const RunOutcome found,
                             solver_->Solve(std::min(setting, range.max), limits));
     const Simulation simulation = simulator_.Run(found.runs).value();

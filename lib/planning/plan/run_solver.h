@@ -1,5 +1,5 @@
-// Algorithms that plan sequences of runs (lib/problem/schedule/replay.h). They plan a joint graph
-// directly and a forward graph through its expansion, so one source serves both.
+// Algorithms that plan sequences of runs (lib/problem/schedule/replay.h). They plan joint graphs
+// directly and forward graphs through their expansion, so one implementation serves both.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,18 @@
 
 namespace ckplan {
 
-// What plans may move to the host, beside the graph that they are for.
+// What a graph's plans may move to the host.
 struct OffloadTerms {
   Link link;
-  std::optional<Bytes> host_budget;  // On the memory of the host for moved values.
-  IdVector<ValueId, bool> may_move;  // MovableValues, less those that have to stay.
+  std::optional<Bytes> host_budget;  // Limit on host memory for moved values.
+  IdVector<ValueId, bool> may_move;  // MovableValues without those that must stay.
 };
 
 struct RunOutcome {
-  std::vector<OpId> runs;   // A plan of the graph whose first runs are in the graph's own order.
+  std::vector<OpId> runs;   // A plan that first runs operations in the graph's order.
   bool is_optimal = false;  // For this setting, in the class that `guarantee` names.
   std::string guarantee;
-  // The runs with the transfers among them, if the plan moves values.
+  // The runs together with transfers, if the plan moves values.
   std::optional<Schedule> schedule = {};
 };
 
@@ -38,18 +38,18 @@ class PreparedRunSolver {
  public:
   virtual ~PreparedRunSolver() = default;
   virtual Knob knob() const = 0;
-  // For a setting from knob().min to knob().max. Errors are those of PreparedSolver::Solve; there
-  // is a plan at knob().min.
+  // Solves for a setting from knob().min to knob().max. Errors are those of PreparedSolver::Solve.
+  // A plan exists at knob().min.
   virtual Result<RunOutcome> Solve(int64_t setting, const SolveLimits& limits) = 0;
 };
 
 // Runs the algorithm on the expansion (lib/problem/schedule/expand.h) of the problem's graph. The
-// figures of the paper are the simulated ones.
+// paper's figures are the simulated ones.
 Result<std::unique_ptr<PreparedSolver>> PrepareOnExpansion(const Problem& problem,
                                                            const SolveLimits& limits,
                                                            PrepareRuns prepare);
 
-// Is a function of its own for each algorithm, as tables of algorithms need it.
+// A separate function for each algorithm, for the tables of algorithms.
 template <PrepareRuns prepare>
 Result<std::unique_ptr<PreparedSolver>> PrepareOnExpansion(const Problem& problem,
                                                            const SolveLimits& limits) {

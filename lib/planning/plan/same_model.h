@@ -1,4 +1,4 @@
-// Tests whether a plan is for the model that was read.
+// Checks that a plan is for the model that was read.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace ckplan {
 
-// Returns kCheckFailed if the model at `path`, with the hash `sha256`, is not the planned one.
+// Fails with kCheckFailed if the model at `path`, with the hash `sha256`, is not the planned one.
 Result<Done> CheckSameModel(const ModelIdentity& planned, const std::string& path,
                             const std::string& sha256);
 

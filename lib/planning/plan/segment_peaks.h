@@ -1,6 +1,6 @@
-// The memory of each segment in a plan of a user's own lower sets: M^(i) of Eq. 2 of Kusumoto et
-// al. 2019 (lib/problem/schedule/canonical_strategy.h). It follows from the plan and its graph, so
-// it is not a member of the plan.
+// The memory of each segment in a plan of user-given lower sets: M^(i) of Eq. 2 of Kusumoto et al.
+// 2019 (lib/problem/schedule/canonical_strategy.h). Derived from the plan and its graph, and
+// therefore not stored in the plan.
 #pragma once
 
 #include <vector>
@@ -11,8 +11,8 @@
 
 namespace ckplan {
 
-// Returns M^(1) to M^(k), for layers if those were decided on. Empty if the request has no lower
-// sets, or if the segments of an unchecked plan have wrong numbers. O(nodes + edges).
+// Returns M^(1) to M^(k), per layer if the decisions are about layers. Empty without lower sets, or
+// if an unchecked plan has wrong segment numbers. O(nodes + edges).
 std::vector<Bytes> SegmentPeaksOf(const TensorGraph& graph, const Plan& plan);
 
 }  // namespace ckplan

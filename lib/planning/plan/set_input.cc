@@ -21,7 +21,7 @@ class ValueReader {
  public:
   explicit ValueReader(std::string_view text) : text_(text) {}
 
-  // Returns false, and keeps what is wrong in `fault`, if the text is no value.
+  // Returns false and sets `fault` if the text is not a value.
   bool Read(SetInput* input) {
     // "2,3" is short for "[2,3]".
     const bool is_bare_list = text_.find('[') == text_.npos && text_.find(',') != text_.npos;
@@ -29,7 +29,7 @@ class ValueReader {
     if (is_bare_list) text_ = bracketed;
     while (at_ < text_.size() && fault.empty()) Next();
     if (fault.empty() && (depth_ > 0 || numbers_.empty()))
-      fault = "a bracket is not closed, or there is no number";
+      fault = "a bracket is not closed, or a number is missing";
     if (!fault.empty()) return false;
     input->dims.assign(lengths_.begin(), lengths_.end());
     input->is_real = is_real_;
@@ -71,7 +71,7 @@ class ValueReader {
   void Open() {
     if (has_item_ || (depth_ == 0 && !lengths_.empty()) || depth_ == kMaxRank) return Fail();
     if (depth_ == lengths_.size()) {
-      if (!numbers_.empty()) return Fail();  // A number stands where a list does.
+      if (!numbers_.empty()) return Fail();  // A number next to a list.
       lengths_.push_back(-1);
     }
     ++depth_;
@@ -133,21 +133,21 @@ class ValueReader {
   }
 
   void Fail() {
-    fault = fmt::format("\"{}\" is no number or list of numbers",
+    fault = fmt::format("\"{}\" is not a number or a list of numbers",
                         Printable(std::string(text_), kShownText));
   }
 
   std::string_view text_;
   size_t at_ = 0;
   size_t depth_ = 0;
-  bool has_item_ = false;  // An item stands before this place in its list.
+  bool has_item_ = false;  // The current list already has an item.
   bool is_real_ = false;
   std::vector<int64_t> lengths_;  // By depth; -1 until a list of that depth has ended.
-  std::vector<int64_t> counts_;   // The items so far of each open list.
+  std::vector<int64_t> counts_;   // The number of items so far in each open list.
   std::vector<Number> numbers_;
 };
 
-// Appends the numbers from `at` on as lists by `dims` from `axis` on.
+// Appends the numbers from `at` on, as nested lists of the dimensions from `axis` on.
 void AppendLists(const SetInput& input, size_t axis, size_t* at, std::string* text) {
   if (axis == input.dims.size()) {
     *text += input.is_real ? TextOfReal(input.reals[*at]) : fmt::format("{}", input.ints[*at]);

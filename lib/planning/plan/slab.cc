@@ -32,7 +32,7 @@ int Slab::Allocate(const LiveBuffer& buffer, const std::string& what) {
 
 void Slab::HandOver(int id, TensorId tensor) {
   Block& block = blocks_[static_cast<size_t>(id)];
-  // The time is recorded because AtPeak asks which tensor the block held then.
+  // AtPeak needs the time to know which tensor the block held then.
   block.heirs.emplace_back(static_cast<int>(blocks_.size()), tensor);
 }
 
@@ -76,8 +76,8 @@ void Slab::Place(const Block& block) {
   end_ = std::max(end_, end);
   if (block.bytes == Bytes(0)) return;
   if (block.offset.count() % alignment_ != 0) {
-    return Fault(fmt::format("offset {} ({}) is {}, which is no multiple of align_bytes, {}", row,
-                             block.what, block.offset.count(), alignment_));
+    return Fault(fmt::format("offset {} ({}) is {}, which is not a multiple of align_bytes, {}",
+                             row, block.what, block.offset.count(), alignment_));
   }
   const auto after = by_offset_.lower_bound(block.offset);
   if (after != by_offset_.end() && after->first < end) Overlap(block, after->second);
@@ -89,7 +89,7 @@ void Slab::Place(const Block& block) {
 }
 
 void Slab::Overlap(const Block& block, const Placed& other) {
-  Fault(fmt::format("in the arena {} overlaps {}, which lives at the same time", block.what,
+  Fault(fmt::format("in the arena, {} overlaps {}, which is live at the same time", block.what,
                     blocks_[static_cast<size_t>(other.id)].what));
 }
 

@@ -1,5 +1,5 @@
-// Memory as a plan lays it out, for the checker only. Each allocation takes the plan's next offset,
-// and the slab reports the faults of that offset.
+// Memory in a plan's layout, for the checker only. Each allocation uses the plan's next offset; the
+// slab reports wrong offsets.
 #pragma once
 
 #include <limits>
@@ -16,14 +16,14 @@ namespace ckplan {
 
 class Slab {
  public:
-  // Without offsets, only the bytes are counted. Offsets of buffers that are not empty must be
-  // multiples of `alignment`.
+  // Without offsets, it only counts bytes. Offsets of non-empty buffers must be multiples of
+  // `alignment`.
   explicit Slab(const std::vector<Bytes>* offsets, int64_t alignment = 1)
       : offsets_(offsets), alignment_(alignment) {}
 
   // `what` names the buffer in messages.
   int Allocate(const LiveBuffer& buffer, const std::string& what);
-  // From now on the block holds `tensor`.
+  // Makes `tensor` the content of the block.
   void HandOver(int id, TensorId tensor);
   void Release(int id);
 
@@ -31,11 +31,11 @@ class Slab {
   Bytes highest() const { return highest_; }
   Bytes end() const { return end_; }
   size_t allocations() const { return blocks_.size(); }
-  // The first fault.
+  // The first fault, if any.
   const std::optional<std::string>& fault() const { return fault_; }
 
-  // The contents of memory when the peak was first reached. Time is counted in allocations: block 7
-  // is allocated at time 7.
+  // The contents of memory when the peak was first reached. Time is the number of allocations:
+  // block 7 is allocated at time 7.
   std::vector<LiveBuffer> AtPeak() const;
 
  private:
@@ -43,8 +43,8 @@ class Slab {
     Bytes bytes;
     Bytes offset;
     std::string what;
-    LiveBuffer buffer;                                 // As it was allocated.
-    std::vector<std::pair<int, TensorId>> heirs = {};  // The tensors that took it over, and when.
+    LiveBuffer buffer;                                      // As it was allocated.
+    std::vector<std::pair<int, TensorId>> heirs = {};       // Tensors that reused it, and when.
     int released_before = std::numeric_limits<int>::max();  // The time of the next allocation.
   };
   struct Placed {

@@ -1,8 +1,8 @@
-// What all solvers share: the problem, what they return, and how they are driven.
+// The interface of solvers: the problem, their results, and how they are called.
 //
-// A solver answers for one setting of its knob (knob.h); the planner (lib/planning/planner) turns
-// it until the simulated peak fits the user's budget, so `--budget` means the same for every
-// algorithm.
+// A solver finds a plan for one setting of its knob (knob.h). The planner (lib/planning/planner)
+// adjusts the setting until the simulated peak fits in the user's budget, so `--budget` means the
+// same for every algorithm.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@
 
 namespace ckplan {
 
-// The input of a solver. It is read-only, and small enough to write in a test.
+// A solver's input. It is read-only, and small enough to write by hand in a test.
 struct Problem {
   const TensorGraph& graph;
   VertexGraph vertices;
@@ -34,64 +34,62 @@ struct Problem {
   // These two are only for the algorithm `given`.
   const Decisions* decisions = nullptr;
   StepOrder order = StepOrder::kModel;
-  // Nodes that run once, for algorithms that can obey this; the planner makes the plans of all
-  // others obey. Null if there are none.
+  // Nodes that must run once, for algorithms that support it; the planner adapts the plans of
+  // others. Null if there are none.
   const IdVector<NodeId, bool>* runs_once = nullptr;
 
   explicit Problem(const TensorGraph& g, Objective o = Objective::kTime)
       : graph(g), vertices(g), objective(o) {}
 };
 
-// When `stop` is requested, a search ends with the best that it has found, or with kTimeout. Code
-// without a search need not check it: a StopScope (lib/base/stop.h) around the whole ends whatever
-// takes too long.
+// When `stop` is requested, a search returns the best outcome so far, or kTimeout. Code without a
+// search need not check it: an enclosing StopScope (lib/base/stop.h) ends whatever takes too long.
 struct SolveLimits {
   std::stop_token stop;
-  // The memory that this process may use. It is only for messages: the program makes an allocation
-  // beyond it throw std::bad_alloc.
+  // The memory limit of this process, for messages only: the program makes larger allocations throw
+  // std::bad_alloc.
   std::optional<Bytes> memory = std::nullopt;
-  // One of many settings that a search tries: a good outcome now is better than a proven one.
+  // One of many settings in a search: a good outcome now is better than a proven one later.
   bool is_probe = false;
 };
 
-// The setting that the remedy of an error for lack of memory names.
+// The setting that the remedy of an out-of-memory error names.
 inline constexpr std::string_view kMemoryLimitField = "memory_limit";
 
-// The beginning of the guarantee of a plan that is the best of a search which a stop has ended.
+// Prefix of the guarantee of a plan from a search that was stopped.
 inline constexpr std::string_view kStoppedEarly = "stopped early: ";
 
 struct SolveOutcome {
   Strategy strategy;
   PaperFigures paper;
-  // The outcome is optimal for this setting, in the class that `guarantee` names.
+  // Optimal for this setting, in the class that `guarantee` names.
   bool is_optimal = false;
-  // The outcome is that of a probe (SolveLimits): the same setting may have a better outcome that
-  // takes longer to find.
+  // From a probe (SolveLimits): the same setting may have a better outcome that takes longer.
   bool is_rough = false;
   std::string guarantee;
 };
 
-// An algorithm prepared for one problem, so that what all settings share is computed once.
+// An algorithm prepared for one problem, so that work shared by all settings is done once.
 class PreparedSolver {
  public:
   virtual ~PreparedSolver() = default;
   virtual Knob knob() const = 0;
-  // kInfeasible: there is no plan at this setting. kTimeout: stopped before one was found.
+  // kInfeasible: no plan exists at this setting. kTimeout: stopped before finding one.
   virtual Result<SolveOutcome> Solve(int64_t setting, const SolveLimits& limits) = 0;
 };
 
 class JointGraph;
 class PreparedRunSolver;  // lib/planning/plan/run_solver.h
 
-// Prepares an algorithm that plans sequences of runs of any training step. `graph` must outlive the
-// returned object.
+// Prepares an algorithm that plans sequences of runs for any training step. `graph` must outlive
+// the result.
 using PrepareRuns = Result<std::unique_ptr<PreparedRunSolver>> (*)(const JointGraph& graph,
                                                                    const SolveLimits& limits);
 
 struct OffloadTerms;  // lib/planning/plan/run_solver.h
 
-// Prepares an algorithm whose plans move values to the host and back. Both must outlive the
-// returned object.
+// Prepares an algorithm whose plans move values to the host and back. Both arguments must outlive
+// the result.
 using PrepareOffload = Result<std::unique_ptr<PreparedRunSolver>> (*)(const JointGraph& graph,
                                                                       const OffloadTerms& terms,
                                                                       const SolveLimits& limits);
@@ -103,19 +101,19 @@ std::string_view NameOf(Guarantee guarantee);
 std::string_view NameOf(GraphClass graphs);
 
 struct SolverInfo {
-  std::string_view name;     // "exact-dp": lower case, hyphens, never renamed.
+  std::string_view name;     // "exact-dp": lower case with hyphens, never renamed.
   std::string_view summary;  // One line, under 72 characters.
   std::string_view paper;    // Authors, title, venue and year, or "none".
   Guarantee guarantee = Guarantee::kHeuristic;
   GraphClass graphs = GraphClass::kAnyDag;
-  bool takes_objective = false;  // It can plan for least time or memory-centrically.
+  bool takes_objective = false;  // It can minimize time or memory.
   Knob::Kind knob = Knob::Kind::kNone;
   // Decides on the nodes of a forward graph.
   Result<std::unique_ptr<PreparedSolver>> (*prepare)(const Problem& problem,
                                                      const SolveLimits& limits) = nullptr;
   // Decides on the operations of a training step; null for algorithms that need a forward graph.
   PrepareRuns prepare_runs = nullptr;
-  // Moves values to the host and back; null for algorithms whose plans leave all on the device.
+  // Moves values to the host and back; null for algorithms that never offload.
   PrepareOffload prepare_offload = nullptr;
 };
 

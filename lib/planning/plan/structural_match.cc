@@ -14,12 +14,12 @@ using Row = PlanDigest::Row;
 using Rows = std::vector<Row>;
 using Indices = std::vector<size_t>;
 
-// The most nodes of either plan that one run of Myers' algorithm leaves without a partner.
+// The most unmatched nodes of either plan in one run of Myers' algorithm.
 constexpr size_t kMaxEdits = 500;
-// Operators alone decide if they pair a tenth more nodes than operators and sizes together.
+// Operators alone decide if they pair a tenth more nodes than operators with sizes.
 constexpr double kClearlyMore = 1.1;
 
-// What a node is: its operator and, unless only operators are compared, its size.
+// A node's operator and, unless only operators are compared, its size.
 using Kind = std::pair<std::string_view, Bytes>;
 
 Kind KindOf(const Row& row, bool with_bytes) { return {row.op, with_bytes ? row.bytes : Bytes(0)}; }
@@ -50,10 +50,10 @@ struct Pair {
   size_t newer = 0;
 };
 
-// Returns the most pairs whose order is the same in both plans. O(n log n).
+// Returns a largest set of pairs in the same order in both plans. O(n log n).
 std::vector<Pair> PairsInOrder(const RowPartners& partners) {
   constexpr size_t kNone = kNoPartner;
-  std::vector<size_t> last_of_length;  // The row that ends the best chain of each length.
+  std::vector<size_t> last_of_length;  // The last row of the best chain of each length.
   std::vector<size_t> before(partners.size(), kNone);
   for (size_t i = 0; i < partners.size(); ++i) {
     if (partners[i] == kNoPartner) continue;
@@ -80,8 +80,8 @@ class Alignment {
   Alignment(const Indices& older, const Indices& newer, const Numbered& kinds)
       : older_(older), newer_(newer), kinds_(kinds) {}
 
-  // Appends the pairs. After kMaxEdits, the furthest path so far is taken and the rest aligned
-  // anew.
+  // Appends the pairs. After kMaxEdits, takes the furthest path so far and aligns the rest
+  // separately.
   void Run(std::vector<Pair>* pairs) {
     while (begin_older_ < older_.size() && begin_newer_ < newer_.size()) Advance(pairs);
   }
@@ -100,7 +100,7 @@ class Alignment {
     std::vector<size_t> reach(2 * middle + 1);
     std::vector<std::vector<size_t>> history;
     size_t edits = 0;
-    size_t last = middle;  // The diagonal of the path that is taken.
+    size_t last = middle;  // The diagonal of the chosen path.
     for (bool is_done = false; !is_done; ++edits) {
       history.push_back(reach);
       size_t furthest = 0;
@@ -131,7 +131,7 @@ class Alignment {
     begin_newer_ += end_y;
   }
 
-  // Appends the pairs of the path that ends on diagonal `k` at `x`.
+  // Appends the pairs on the path that ends on diagonal `k` at `x`.
   void Trace(const std::vector<std::vector<size_t>>& history, size_t edits, size_t k, size_t middle,
              size_t x, std::vector<Pair>* pairs) const {
     const size_t first = pairs->size();
@@ -175,7 +175,7 @@ class StructuralMatcher {
     const RowPartners partners_by_bytes = partners_;
     Restore(named_partners_);
     const size_t by_operator = PairBy({false});
-    // Where a batch or a type differs, nodes of equal sizes are other nodes, and fewer are paired.
+    // For a different batch or type, equal sizes mean different nodes, and fewer nodes are paired.
     if (kClearlyMore * static_cast<double>(by_bytes) >= static_cast<double>(by_operator)) {
       Restore(partners_by_bytes);
     }
@@ -188,7 +188,7 @@ class StructuralMatcher {
   }
 
  private:
-  // Pairs rows by kinds with sizes, or without, in this order. Returns how many pairs there are.
+  // Pairs rows by kind, with sizes or without, in this order. Returns the number of pairs.
   size_t PairBy(std::initializer_list<bool> with_bytes) {
     for (const bool has_bytes : with_bytes) {
       const RowPartners before = partners_;
@@ -240,7 +240,7 @@ class StructuralMatcher {
     for (const Pair& pair : found) Join(pair.older, pair.newer);
   }
 
-  // Pairs the kinds that one free row of each plan has, and from there on their neighbours.
+  // Pairs kinds that occur in one unpaired row of each plan, and from there their neighbours.
   void PairUniqueKinds(const Numbered& kinds) {
     const auto rows_by_kind = [](const RowPartners& partners, const std::vector<size_t>& kind_of) {
       std::map<size_t, Indices> rows;
@@ -259,7 +259,7 @@ class StructuralMatcher {
       pending.push_back({rows.front(), others->second.front()});
     }
     const auto pair_neighbours = [&](size_t i, size_t j) {
-      if (i >= partners_.size() || j >= reverse_.size()) return;  // Also before the first.
+      if (i >= partners_.size() || j >= reverse_.size()) return;  // Also wraps below 0.
       const bool is_free = partners_[i] == kNoPartner && reverse_[j] == kNoPartner;
       if (!is_free || kinds.older[i] != kinds.newer[j]) return;
       Join(i, j);
@@ -272,7 +272,7 @@ class StructuralMatcher {
     }
   }
 
-  // Returns for each row the nearest row before it, or after it, that has a partner.
+  // For each row, returns the nearest paired row before or after it.
   static Indices NearestPaired(const RowPartners& partners, bool is_before) {
     Indices nearest(partners.size(), kNoPartner);
     size_t last = kNoPartner;
@@ -284,7 +284,7 @@ class StructuralMatcher {
     return nearest;
   }
 
-  // Drops the pairs that `before` lacks and that stand between other nodes in either plan.
+  // Drops pairs that are not in `before` and whose neighbours differ between the plans.
   void DropUnsupported(const RowPartners& before) {
     std::vector<bool> is_supported(partners_.size());
     for (const bool is_before : {true, false}) {
@@ -314,7 +314,7 @@ class StructuralMatcher {
 
 }  // namespace
 
-void DropFalseNames(const PlanDigest& older, const PlanDigest& newer, RowPartners* partners) {
+void DropWrongNamePairs(const PlanDigest& older, const PlanDigest& newer, RowPartners* partners) {
   size_t pairs = 0;
   size_t false_pairs = 0;
   for (size_t i = 0; i < partners->size(); ++i) {

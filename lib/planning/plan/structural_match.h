@@ -1,17 +1,17 @@
-// Pairs the nodes of two plans whose models name them differently, as two exporters do.
+// Pairs the nodes of two plans whose models use different names, such as two exporters' models.
 //
-// Idea. Both plans list their nodes in the order in which they run, so two exports of one network
-// are nearly the same sequence of operators and sizes. Between nodes that are paired by name,
-// the longest common subsequence (Myers, 1986) pairs the others: first those with equal
-// operators and sizes, then those with equal operators; by operators alone if that pairs clearly
-// more, as for another batch. Branches that one exporter writes in another
-// order are paired where operator and size occur once in each plan, and then by their neighbours.
+// Both plans list their nodes in the order in which they run, so two exports of one network are
+// nearly the same sequence of operators and sizes. Between nodes that are paired by name, the
+// longest common subsequence (Myers, 1986) pairs the others: first those with equal operators and
+// sizes, then those with equal operators. Operators alone decide if they pair clearly more, as for
+// a different batch size. Branches in a different order are paired where an operator and size occur
+// once in each plan, and then by their neighbours.
 //
-// A pair is kept only if its nodes stand at the same place: the nearest paired node before them, or
-// after them, is the same in both plans. Unless half of the smaller plan is paired in the end, the
-// networks are different ones, and nothing is paired by structure.
+// A pair is kept only if the nearest paired node before it, or after it, is the same in both plans.
+// Unless half of the smaller plan is paired in the end, the networks are different and nothing is
+// paired by structure.
 //
-// O(n log n + n d) for n nodes and d nodes that only one plan has; d counts up to 500 at a time.
+// O(n log n + n d) for n nodes, d of which only one plan has; d is limited to 500 per alignment.
 #pragma once
 
 #include <cstddef>
@@ -22,16 +22,15 @@
 
 namespace ckplan {
 
-// The partner in the newer plan of each row of the older one.
+// For each row of the older plan, its partner in the newer one.
 inline constexpr size_t kNoPartner = std::numeric_limits<size_t>::max();
 using RowPartners = std::vector<size_t>;
 
-// Removes pairs by name that cannot be right: those of different operators, and all of them if more
-// than a third are such pairs. Exporters that number their tensors give one number to different
-// nodes.
-void DropFalseNames(const PlanDigest& older, const PlanDigest& newer, RowPartners* partners);
+// Removes wrong pairs by name: those with different operators, and all pairs if more than a third
+// are wrong. Exporters that number their tensors give the same number to different nodes.
+void DropWrongNamePairs(const PlanDigest& older, const PlanDigest& newer, RowPartners* partners);
 
-// Finds partners for rows that have none. Returns how many it found.
+// Pairs rows that have no partner. Returns the number of new pairs.
 size_t PairByStructure(const PlanDigest& older, const PlanDigest& newer, RowPartners* partners);
 
 }  // namespace ckplan

@@ -12,7 +12,8 @@
 namespace ckplan {
 namespace {
 
-// Holds sums of a few costs or sizes up to 2^63 times a percentage: 2^66 * 10^9 < 2^127.
+// Large enough for sums of a few costs or sizes up to 2^63, times a percentage: 2^66 * 10^9 <
+// 2^127.
 using Wide = __int128;
 
 constexpr int64_t kMillion = 1'000'000;
@@ -21,12 +22,12 @@ Wide CostOfStep(const PlanFigures& figures) {
   return Wide{figures.forward_cost.count()} + figures.backward_cost.count();
 }
 
-// True if part / whole is more than the percentage.
+// True if part / whole exceeds the percentage.
 bool IsAbove(Wide part, Wide whole, int64_t millionths_percent) {
   return part * 100 * kMillion > whole * millionths_percent;
 }
 
-// The percentage that people read; it decides nothing.
+// The percentage for messages only.
 std::string PercentOf(Wide part, Wide whole) {
   if (whole == 0) return part > 0 ? "from nothing" : "0.00%";
   return fmt::format("{:+.2f}%", static_cast<double>(part) * 100 / static_cast<double>(whole));
@@ -40,7 +41,7 @@ Wide BytesOf(Metric metric, const PlanFigures& f) {
          f.constants.unsharded.count() + f.optimizer_state.count();
 }
 
-// Totals of a file that has not been checked may exceed 2^63.
+// Totals in an unchecked file may exceed 2^63.
 Bytes Clamped(Wide count) {
   return Bytes(static_cast<int64_t>(std::min(count, Wide{Bytes::Max().count()})));
 }
@@ -105,11 +106,11 @@ void ValidateGrowth(const Threshold& threshold, const PlanFigures& figures, cons
   verdict->message =
       fmt::format("{} went from {} to {}, {}; {} {}", NameOf(threshold.metric), text(then),
                   text(now), GrowthText(now - then, then, threshold.unit),
-                  verdict->holds ? "allowed is" : "allowed is only",
+                  verdict->holds ? "the limit is" : "above the limit of",
                   std::string_view(threshold.text).substr(threshold.text.find('+')));
 }
 
-// Both plans have a curve.
+// Both plans must have a curve.
 void ValidateCurve(const Threshold& threshold, const PlanFigures& figures, const PlanFigures& old,
                    Verdict* verdict) {
   const Wide step = CostOfStep(figures);
@@ -121,8 +122,8 @@ void ValidateCurve(const Threshold& threshold, const PlanFigures& figures, const
     if (!row.older) continue;
     if (!row.newer) {
       verdict->holds = false;
-      verdict->message = fmt::format("no plan of the curve needs as little as {} any more",
-                                     BytesText(row.peak.count()));
+      verdict->message =
+          fmt::format("the curve has no plan within {} any more", BytesText(row.peak.count()));
       return;
     }
     if (!worst || growth(row) > growth(*worst)) worst = row;
@@ -136,7 +137,7 @@ void ValidateCurve(const Threshold& threshold, const PlanFigures& figures, const
       "the curve went from {} to {} of a training step within {}, {}; {} {}",
       PercentOf(worst->older->count(), CostOfStep(old)), PercentOf(worst->newer->count(), step),
       BytesText(worst->peak.count()), PercentOf(growth(*worst), step),
-      verdict->holds ? "allowed is" : "allowed is only",
+      verdict->holds ? "the limit is" : "above the limit of",
       std::string_view(threshold.text).substr(threshold.text.find('+')));
 }
 
@@ -206,7 +207,8 @@ std::vector<Verdict> EvaluateThresholds(const std::vector<Threshold>& thresholds
     } else if (older.plan) {
       ValidateGrowth(threshold, figures, older.plan->figures, &verdict);
     } else {
-      CKPLAN_CHECK(!older.absence.empty(), "growth is judged against a plan");
+      CKPLAN_CHECK(!older.absence.empty(),
+                   "a growth limit has an older plan or a reason for its absence");
       verdict.message = older.absence;
     }
     verdicts.push_back(std::move(verdict));

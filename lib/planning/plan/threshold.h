@@ -1,23 +1,23 @@
-// Limits on the figures of a plan or of a model, and whether they hold.
+// Limits on the figures of a plan or a model, and whether they hold.
 //
 // Limits on a plan:
 //   peak, arena     the simulated peak, and the size of the slab, in bytes; the peak also in
-//                   percent of the peak of keeping everything
-//   total           the peak and what no plan changes: parameters, gradients, optimizer, inputs
-//   need            all that training needs of the device (accounting.h)
+//                   percent of the keep-all peak
+//   total           the peak plus what no plan changes: parameters, gradients, optimizer, inputs
+//   need            all memory that training needs on the device (accounting.h)
 //   overhead        the cost of recomputation, in percent of a training step without it
-//   growth          of peak, arena or total over an older plan, in percent or in bytes, or of the
-//                   time of a whole training step, in percent; of the curve: by how much more the
-//                   plan's curve adds than the older one's within the same peak, wherever that is
-//                   most, in percent of a training step without recomputation
+//   growth          of peak, arena or total over an older plan, in percent or in bytes; of the time
+//                   of a whole training step, in percent; of the curve: the largest increase of
+//                   overhead within the same peak, in percent of a training step without
+//                   recomputation
 //
 // Limits on a model:
 //   peak, total, need        of keeping everything
-//   activations, saved       what forward makes, and the part of it that backward reads
+//   activations, saved       the tensors that forward computes, and those that backward reads
 //   parameters
 //   warnings                 the number of warnings about the model
 //
-// A value that equals its limit is within it. Nothing is rounded before it is compared.
+// A value equal to its limit is within it. Nothing is rounded before comparing.
 #pragma once
 
 #include <functional>
@@ -59,7 +59,7 @@ struct Threshold {
   Budget memory = {};  // For kNeed: the same value, with the device's name if one was typed.
 };
 
-// Returns what follows ">" in the text of the limit.
+// Returns the part after ">" in the limit's text.
 std::string_view LimitOf(const Threshold& threshold);
 
 struct Verdict {
@@ -71,24 +71,24 @@ struct Verdict {
   std::string message;  // "peak 17.00 GiB (18253611008 bytes) is above 16GiB"
 };
 
-// The plan from which a plan may have grown.
+// The older plan that growth is measured against.
 struct OlderPlan {
   std::optional<PlanDigest> plan;
-  // Says why there is none, if a new plan may have none; limits on growth then hold.
+  // Why there is no older plan, if that is allowed; then growth limits hold.
   std::string absence;
 };
 
-// Returns what training needs of a device with this memory. What the allocator wastes depends on
-// it.
+// Returns the memory that training needs on a device with this memory. The allocator's waste
+// depends on it.
 using NeedWithin = std::function<Bytes(const Budget& memory)>;
 
-// For limits on growth there must be an older plan, or the reason for its absence. Times are
-// comparable only if both plans have the same costs. `need` is for limits on the need.
+// Growth limits need an older plan or the reason for its absence. Times are comparable only if both
+// plans have the same costs. `need` is for limits on the need.
 std::vector<Verdict> EvaluateThresholds(const std::vector<Threshold>& thresholds,
                                         const PlanFigures& figures, const OlderPlan& older,
                                         const NeedWithin& need = {});
 
-// The measures of a model that limits are compared with.
+// The figures of a model that limits apply to.
 struct ModelMeasures {
   Bytes peak;
   Bytes constants;  // Parameters, their gradients, optimizer state and inputs.

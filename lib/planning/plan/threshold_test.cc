@@ -160,12 +160,12 @@ TEST_CASE("threshold: a verdict tells the figure, the limit, and a kind without 
   CHECK(verdicts[0].check == "peak-limit");
   CHECK(verdicts[0].message == "peak 2.00 KiB (2048 bytes) is above 1024");
   CHECK(verdicts[1].check == "time-growth");
-  CHECK(verdicts[1].message == "time went from 1000 to 1035, +3.50%; allowed is only +2%");
+  CHECK(verdicts[1].message == "time went from 1000 to 1035, +3.50%; above the limit of +2%");
   CHECK(verdicts[2].holds);
   CHECK(verdicts[2].message == "overhead +3.50% of a training step is within 50%");
   CHECK(verdicts[3].message ==
         "peak went from 1.00 KiB (1024 bytes) to 2.00 KiB (2048 bytes), +1.00 KiB (1024 bytes); "
-        "allowed is only +1000B");
+        "above the limit of +1000B");
 }
 
 TEST_CASE("threshold: the measures of a model, each at its limit and one above") {

@@ -171,7 +171,7 @@ TEST_CASE("constraints: a plan that breaks one does not pass the checker") {
   plan.request.never_rerun = {name};
   CHECK(CheckPlan(graph, plan) ==
         std::vector<std::string>{"constraints: \"" + name +
-                                 "\" runs twice, and is never to run again"});
+                                 "\" runs twice, but must never run again"});
   plan.request.never_rerun = {"nobody"};
   CHECK(CheckPlan(graph, plan) ==
         std::vector<std::string>{"constraints: request.never_rerun: nothing is called \"nobody\""});

@@ -10,21 +10,21 @@
 namespace ckplan {
 namespace {
 
-// Elements of nested lists that have fewer forward operations are parts of blocks: the linear
-// layers of an nn.Sequential, for example.
+// Elements of nested lists with fewer forward operations are parts of blocks, such as the linear
+// layers of an nn.Sequential.
 constexpr double kMinOps = 8.0;
 
 bool IsNumber(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// Returns the end of the path's part that begins at `begin`.
+// Returns the end of the part of the path that starts at `begin`.
 size_t EndOfPart(const std::string& path, size_t begin) {
   return std::min(path.find('.', begin), path.size());
 }
 
-// Returns the path up to its `depth`th number, from 1: "layers.3" of "layers.3.mlp.0" for 1. It is
-// empty if there are fewer.
+// Returns the path up to its `depth`th number, counted from 1: "layers.3" of "layers.3.mlp.0" for
+// 1. Empty if it has fewer numbers.
 std::string ElementOf(const std::string& path, int depth) {
   for (size_t begin = 0; begin < path.size();) {
     const size_t end = EndOfPart(path, begin);
@@ -40,7 +40,7 @@ bool IsWithin(const std::string& path, const std::string& module) {
   return path.size() > module.size() && path[module.size()] == '.' && path.starts_with(module);
 }
 
-// Returns how deep in nested lists the blocks are.
+// Returns the depth of the blocks in nested lists.
 int DepthOfBlocks(const JointGraph& graph) {
   int chosen = 1;
   for (int depth = 2;; ++depth) {
@@ -59,8 +59,8 @@ int DepthOfBlocks(const JointGraph& graph) {
   }
 }
 
-// Returns the path of the block for operations that are in no list: the outermost module around
-// them that contains no element of a list.
+// Returns the path of the block for operations outside lists: the outermost enclosing module that
+// contains no element of a list.
 std::string ModuleAround(const std::string& path, const std::vector<std::string>& elements) {
   for (size_t begin = 0; begin < path.size();) {
     const size_t end = EndOfPart(path, begin);
@@ -82,7 +82,7 @@ class Modules {
     if (is_new) {
       if (phase != Phase::kForward) {
         by_path_.erase(entry);
-        return;  // Only gradients are computed in its name.
+        return;  // The module only computes gradients.
       }
       modules_.push_back({path, {}, {}});
     }
@@ -108,7 +108,7 @@ std::vector<ModuleOps> PartsOf(const JointGraph& graph, const ModuleOps& block) 
   return std::move(parts).Take();
 }
 
-// What equal blocks have in common.
+// Describes what equal blocks have in common.
 std::string ShapeOf(const JointGraph& graph, const Block& block) {
   std::string shape;
   for (const std::vector<OpId>* ops : {&block.ops.forward, &block.ops.backward}) {
@@ -128,7 +128,7 @@ std::string ShapeOf(const JointGraph& graph, const Block& block) {
   return shape;
 }
 
-// Whether no forward operation of another block lies among those of this one.
+// True if the block's forward operations contain none of another block in between.
 bool IsContiguous(const std::vector<OpId>& forward, const IdVector<OpId, int32_t>& block_of) {
   for (OpId id = forward.front(); id < forward.back(); ++id) {
     if (block_of[id] >= 0 && block_of[id] != block_of[forward.front()]) return false;
@@ -143,9 +143,7 @@ Result<std::vector<Block>> FindBlocks(const JointGraph& graph) {
                                      [](const Operation& op) { return !op.module.empty(); });
   if (!has_paths) {
     return MakeError(ErrorCode::kUnsupported,
-                     fmt::format("{} does not say which module its operations come from; export "
-                                 "it by torch.onnx.export(dynamo=True), or take the graph that "
-                                 "ckplan.torch writes",
+                     "{} does not say which module its operations come from; export " "it with torch.onnx.export(dynamo=True), or use the graph that " "ckplan.torch writes",
                                  graph.name()));
   }
   const int depth = DepthOfBlocks(graph);

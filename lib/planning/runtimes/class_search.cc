@@ -15,7 +15,7 @@ namespace ckplan {
 
 namespace {
 
-// Adds up what is in memory after a step.
+// Sums up the memory in use after a step.
 class LiveSink {
  public:
   LiveSink(const StepTable& table, size_t step) : table_(table), wanted_(step) {}
@@ -57,22 +57,22 @@ Bytes LiveBytes::BeforeBackward(const std::vector<OpId>& runs) const {
 
 namespace {
 
-// Choices that can be listed and sorted; more are not tried one by one.
+// Classes with more choices are not listed and sorted.
 constexpr int64_t kMaxListed = 1'000'000;
 
 // A lower score is better.
 struct Score {
-  int64_t excess = 0;  // The peak less the budget, in hundredths of the budget, rounded up.
+  int64_t excess = 0;  // The peak above the budget, in hundredths of it, rounded up.
   Cost overhead;
   Bytes peak;
 
   auto operator<=>(const Score&) const = default;
 };
 
-// What an option costs and saves if it is taken alone.
+// The cost and savings of an option by itself.
 struct Effect {
   Cost overhead;
-  Bytes saved;  // How much less is in memory when the backward pass begins.
+  Bytes saved;  // Memory saved at the start of the backward pass.
 };
 
 class Search {
@@ -88,7 +88,7 @@ class Search {
 
   ClassPlan Find() {
     const bool lists_all = CanListAll();
-    const Choice choice = lists_all ? BestOfAll() : BestFound();
+    const Choice choice = lists_all ? SearchAll() : SearchHeuristically();
     const Score score = ScoreOf(choice);
     const bool is_exact = lists_all && plans_.IsComplete();
     return {choice, score.peak, score.overhead, score.excess == 0, is_exact};
@@ -101,36 +101,36 @@ class Search {
     auto operator<=>(const Scored&) const = default;
   };
 
-  Choice Nothing() const { return Choice(plans_.unit_count(), 0); }
+  Choice KeepAllChoice() const { return Choice(plans_.unit_count(), 0); }
   const std::vector<Effect>& EffectsOf(size_t unit) const {
     return effects_.at(plans_.KindOf(unit));
   }
 
   void FindEffects() {
-    const Bytes before = live_.BeforeBackward(plans_.RunsOf(Nothing()));
+    const Bytes before = live_.BeforeBackward(plans_.RunsOf(KeepAllChoice()));
     for (size_t unit = 0; unit < plans_.unit_count(); ++unit) {
       std::vector<Effect>& effects = effects_[plans_.KindOf(unit)];
       if (!effects.empty()) continue;
       effects.push_back({Cost(0), Bytes(0)});
       for (int32_t option = 1; option < plans_.OptionCount(unit); ++option) {
         PollStop();
-        Choice choice = Nothing();
+        Choice choice = KeepAllChoice();
         choice[unit] = option;
         const std::vector<OpId> runs = plans_.RunsOf(choice);
-        effects.push_back({simulator_.Run(runs).value().overhead - OverheadOfNothing(),
+        effects.push_back({simulator_.Run(runs).value().overhead - BaseOverhead(),
                            before - live_.BeforeBackward(runs)});
       }
     }
   }
 
-  // Zero, or below if the graph has operations that nothing needs.
-  Cost OverheadOfNothing() {
-    if (!nothing_) nothing_ = simulator_.Run(plans_.RunsOf(Nothing())).value().overhead;
+  // Zero, or negative if the graph has operations that nothing needs.
+  Cost BaseOverhead() {
+    if (!nothing_) nothing_ = simulator_.Run(plans_.RunsOf(KeepAllChoice())).value().overhead;
     return *nothing_;
   }
 
   Cost OverheadOf(const Choice& choice) {
-    Cost sum = OverheadOfNothing();
+    Cost sum = BaseOverhead();
     for (size_t unit = 0; unit < choice.size(); ++unit) {
       sum += EffectsOf(unit)[static_cast<size_t>(choice[unit])].overhead;
     }
@@ -159,10 +159,10 @@ class Search {
     return true;
   }
 
-  // Tries all choices by their overhead. Those that come after one that fits cannot be better.
-  Choice BestOfAll() {
+  // Tries all choices by increasing overhead. Choices after one that fits can't be better.
+  Choice SearchAll() {
     std::vector<std::pair<Cost, Choice>> all;
-    Choice choice = Nothing();
+    Choice choice = KeepAllChoice();
     do {
       all.emplace_back(OverheadOf(choice), choice);
     } while (Advance(choice));
@@ -184,7 +184,7 @@ class Search {
     return false;
   }
 
-  // A change of all units of a kind, one after another, to an option that saves more.
+  // Changes all units of a kind, one after another, to an option that saves more.
   struct Upgrade {
     double cost_per_byte = 0;
     int32_t kind = 0;
@@ -192,8 +192,8 @@ class Search {
     auto operator<=>(const Upgrade&) const = default;
   };
 
-  Choice BestFound() {
-    Choice choice = Nothing();
+  Choice SearchHeuristically() {
+    Choice choice = KeepAllChoice();
     Scored best{ScoreOf(choice), choice};
     for (const Upgrade& upgrade : Upgrades()) {
       for (size_t unit = 0; unit < choice.size() && !is_spent(); ++unit) {
@@ -202,7 +202,7 @@ class Search {
         Accept(choice, best);
       }
     }
-    limit_ += steps_;  // As many again.
+    limit_ += steps_;  // Doubles the limit.
     while (!is_spent() && (Improve(best) || ImproveByPair(best))) {
     }
     return best.choice;
@@ -215,8 +215,8 @@ class Search {
     return upgrades;
   }
 
-  // Adds the options on the lower convex hull of overhead over saved bytes, beginning with option
-  // 0, so that each costs more for a byte than the one before.
+  // Adds the options on the lower convex hull of overhead over saved bytes, starting with option 0,
+  // so that each costs more per byte than the one before.
   static void AddUpgrades(int32_t kind, const std::vector<Effect>& effects,
                           std::vector<Upgrade>& upgrades) {
     size_t last = 0;
@@ -239,7 +239,7 @@ class Search {
     }
   }
 
-  // Simulates only what may be better.
+  // Simulates only choices that may be better.
   bool Accept(const Choice& choice, Scored& best) {
     if (best.score.excess == 0 && OverheadOf(choice) > best.score.overhead) return false;
     const Scored scored{ScoreOf(choice), choice};
@@ -248,7 +248,7 @@ class Search {
     return true;
   }
 
-  // Makes the first change of one unit that improves the choice.
+  // Applies the first change of one unit that improves the choice.
   bool Improve(Scored& best) {
     for (size_t unit = 0; unit < best.choice.size(); ++unit) {
       for (int32_t option = 0; option < plans_.OptionCount(unit); ++option) {
@@ -262,7 +262,7 @@ class Search {
     return false;
   }
 
-  // Makes the first change of two units that improves the choice.
+  // Applies the first change of two units that improves the choice.
   bool ImproveByPair(Scored& best) {
     for (size_t a = 0; a < best.choice.size(); ++a) {
       for (size_t b = 0; b < a; ++b) {

@@ -46,13 +46,13 @@ class Layer {
   Layer(const Block& block, RegionCollector& regions)
       : block_(block), regions_(regions), graph_(regions.graph()) {}
 
-  // Returns the regions of the module, or nothing if the layer lacks it, or has one that cannot be
+  // Returns the regions of the module; nullopt if the layer lacks it or has one that can't be
   // checkpointed.
   std::optional<std::vector<int32_t>> RegionsOf(std::string_view module) {
     std::vector<int32_t> found;
     for (const ModuleOps& part : block_.parts) {
       if (module == "core_attn" && IsAttention(part)) {
-        const ModuleOps core = CoreOf(part);
+        const ModuleOps core = CoreAttention(part);
         if (!core.forward.empty()) found.push_back(regions_.Add({&core}, Rerun::kWhole));
       } else if (module == "layernorm" && IsNorm(part)) {
         AddNorm(part, found);
@@ -70,8 +70,8 @@ class Layer {
     return Contains(type, {"scaled_dot_product", "_attention", "Attention"});
   }
 
-  // Returns the operations that are of a module and of none of its submodules.
-  ModuleOps OwnOf(const ModuleOps& part, const std::string& path) const {
+  // Returns the operations of a module outside its submodules.
+  ModuleOps OwnOperations(const ModuleOps& part, const std::string& path) const {
     ModuleOps own{path, {}, {}};
     const auto is_own = [&](OpId id) { return graph_.op(id).module == path; };
     std::copy_if(part.forward.begin(), part.forward.end(), std::back_inserter(own.forward), is_own);
@@ -80,16 +80,16 @@ class Layer {
     return own;
   }
 
-  // Returns the operations from the first to the last product of the attention, which are of one
-  // module: one operation for the whole, or two products.
-  ModuleOps CoreOf(const ModuleOps& attention) const {
+  // Returns the operations from the attention's first to its last product, which belong to one
+  // module: a single operation, or two products.
+  ModuleOps CoreAttention(const ModuleOps& attention) const {
     const auto is_product = [&](OpId id) {
       const std::string& type = graph_.op(id).op;
       return IsAttentionType(type) || Contains(type, {"bmm", "matmul", "MatMul"});
     };
     for (const OpId id : attention.forward) {
       if (!is_product(id)) continue;
-      ModuleOps own = OwnOf(attention, graph_.op(id).module);
+      ModuleOps own = OwnOperations(attention, graph_.op(id).module);
       const auto end = std::find_if(own.forward.rbegin(), own.forward.rend(), is_product).base();
       if (!IsAttentionType(graph_.op(id).op) && *(end - 1) == id) continue;
       own.forward.erase(end, own.forward.end());
@@ -99,14 +99,15 @@ class Layer {
     return {};
   }
 
-  // Norms whose results no other part reads first, such as those after a sum, cannot discard them.
+  // Norms whose results are not read first by another part, such as those after a sum, can't
+  // discard their results.
   void AddNorm(const ModuleOps& norm, std::vector<int32_t>& found) {
     const ModuleOps* reader = ReaderOf(norm);
     if (reader == nullptr || reader->backward.empty()) return;
     found.push_back(regions_.Add({&norm}, Rerun::kDiscarded, reader->backward));
   }
 
-  // Returns the part that alone reads the results of the module in the forward pass, or null.
+  // Returns the only part that reads the module's results in the forward pass, or null.
   const ModuleOps* ReaderOf(const ModuleOps& module) const {
     const ModuleOps* found = nullptr;
     for (const OpId id : module.forward) {

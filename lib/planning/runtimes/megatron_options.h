@@ -1,15 +1,15 @@
-// What options of Megatron-LM can have recomputed, as options of one unit:
+// What Megatron-LM's options can recompute, as options of one unit:
 //
 //   --recompute-granularity full --recompute-method uniform    chunks of n layers
 //   --recompute-granularity full --recompute-method block      each of the first n layers
 //   --recompute-granularity selective --recompute-modules M    these modules of every layer
 //
-// Modules of a layer are recognized by their names, in the way of most models:
-//   layernorm  parts with "norm" or "ln" in their names whose results other parts read. Their
-//              results are discarded, too (Rerun::kDiscarded).
-//   core_attn  the operations of an attention itself, without its projections: from its first to
-//              its last product.
-//   mlp, moe   parts of these or of similar names.
+// Modules of a layer are recognized by their names, as in most models:
+//   layernorm  parts named "norm" or "ln" whose results other parts read. Their results are
+//              discarded too (Rerun::kDiscarded).
+//   core_attn  the operations of an attention without its projections: from its first to its last
+//              product.
+//   mlp, moe   parts with these or similar names.
 // A set of modules is an option if every layer has them.
 #pragma once
 

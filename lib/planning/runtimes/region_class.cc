@@ -16,16 +16,16 @@ namespace {
 
 constexpr RuntimeKindInfo kKinds[] = {
     {RuntimeKind::kCheckpoint, "checkpoint",
-     "torch.utils.checkpoint: which blocks, or submodules of them, are checkpointed"},
+     "torch.utils.checkpoint: which blocks or submodules are checkpointed"},
     {RuntimeKind::kDeepSpeed, "deepspeed",
-     "DeepSpeed's pipelines: how many layers a checkpoint has"},
+     "DeepSpeed pipelines: how many layers each checkpoint covers"},
     {RuntimeKind::kMegatron, "megatron",
      "Megatron-LM: how many layers are recomputed, or which modules of all layers"},
     {RuntimeKind::kSac, "sac",
-     "selective checkpoints: which blocks are checkpointed, and which operations of them are "
+     "selective checkpoints: which blocks are checkpointed, and which of their operations are "
      "saved"},
     {RuntimeKind::kTorchtitan, "torchtitan",
-     "torchtitan's memory policy: which operations of layers are saved"},
+     "torchtitan's memory policy: which operations in layers are saved"},
     {RuntimeKind::kTransformers, "transformers",
      "transformers' gradient checkpointing: every n-th layer"},
 };
@@ -51,14 +51,14 @@ Result<RuntimeKind> FindRuntimeKind(std::string_view name) {
   for (const RuntimeKindInfo& info : kKinds) {
     if (info.name == name) return info.kind;
   }
-  return MakeError(ErrorCode::kUsage, fmt::format("there is no kind {} of runtimes; kinds are {}",
-                                                  name, fmt::join(RuntimeKindNames(), ", ")));
+  return MakeError(ErrorCode::kUsage, fmt::format("unknown runtime {}; use one of {}", name,
+                                                  fmt::join(RuntimeKindNames(), ", ")));
 }
 
 namespace {
 
-// All sets of up to this many parts, or of operations to save, are options. Of more there are each
-// alone, or kSavedSets of the best.
+// All sets of up to this many parts, or operations to save, are options. With more, each is an
+// option by itself, or only the kSavedSets best.
 constexpr size_t kAllSubsetsOf = 4;
 constexpr size_t kAllSavesOf = 5;
 constexpr size_t kSavedSets = 24;
@@ -67,7 +67,7 @@ using Option = RegionClass::Option;
 using Unit = RegionClass::Unit;
 using Regions = RegionCollector;
 
-std::vector<const Block*> Repeated(const std::vector<Block>& blocks) {
+std::vector<const Block*> RepeatedBlocks(const std::vector<Block>& blocks) {
   std::vector<const Block*> repeated;
   for (const Block& block : blocks) {
     if (block.is_repeated) repeated.push_back(&block);
@@ -75,7 +75,7 @@ std::vector<const Block*> Repeated(const std::vector<Block>& blocks) {
   return repeated;
 }
 
-// Adds the options that checkpoint a set of the block's parts, each as a region.
+// Adds options that checkpoint a set of the block's parts, each as a region.
 void AddPartOptions(const Block& block, Regions& regions, Unit& unit) {
   std::vector<int32_t> parts;
   for (const ModuleOps& part : block.parts) {
@@ -106,22 +106,22 @@ std::vector<Unit> CheckpointUnits(const std::vector<Block>& blocks, Regions& reg
   return units;
 }
 
-// Operators that only traced graphs have, where eager mode runs others, cannot be named.
+// Operators that exist only in traced graphs, where eager mode runs others, can't be named.
 bool HasNameInEagerMode(const Operation& op) {
   return op.op.find("_functional") == std::string::npos;
 }
 
 // The operations of a region that a selective checkpoint may save.
 struct Savable {
-  std::vector<bool> always;       // By position: those that must not run twice.
-  std::vector<size_t> positions;  // The others, those with the most cost for a byte first.
+  std::vector<bool> always;       // By position: operations that must not run twice.
+  std::vector<size_t> positions;  // The others, by decreasing cost per byte.
 };
 
 Savable SavableOf(const RegionRuns& runs, int32_t region) {
   const JointGraph& graph = runs.graph();
   const std::vector<OpId>& forward = runs.region(region).forward;
   Savable savable{std::vector<bool>(forward.size()), {}};
-  std::vector<std::pair<double, size_t>> by_price;  // Bytes for a unit of cost, and position.
+  std::vector<std::pair<double, size_t>> by_price;  // Bytes per unit of cost, and position.
   for (size_t i = 0; i < runs.RunAgainCount(region); ++i) {
     const Operation& op = graph.op(forward[i]);
     savable.always[i] = !op.may_repeat;
@@ -154,7 +154,7 @@ std::vector<std::vector<bool>> SavedSets(const Savable& savable, bool takes_all)
 
 std::vector<Unit> SacUnits(const std::vector<Block>& blocks, Regions& regions) {
   std::vector<Unit> units;
-  std::vector<int32_t> wholes;  // The region of each block.
+  std::vector<int32_t> wholes;  // The region of each whole block.
   for (const Block& block : blocks) {
     const int32_t whole = regions.AddToSave({&block.ops}, Rerun::kUpToLastSaved);
     if (whole < 0) continue;
@@ -210,7 +210,7 @@ Unit UniformUnit(const std::vector<const Block*>& blocks, RuntimeKind kind, Regi
 std::vector<Unit> UnitsOf(const std::vector<Block>& blocks, RuntimeKind kind, Regions& regions) {
   if (kind == RuntimeKind::kCheckpoint) return CheckpointUnits(blocks, regions);
   if (kind == RuntimeKind::kSac) return SacUnits(blocks, regions);
-  const std::vector<const Block*> repeated = Repeated(blocks);
+  const std::vector<const Block*> repeated = RepeatedBlocks(blocks);
   std::vector<Unit> units;
   if (!repeated.empty()) units.push_back(UniformUnit(repeated, kind, regions));
   return units;
@@ -240,9 +240,7 @@ Result<RegionClass> MakeRegionClass(const JointGraph& graph, const std::vector<B
                                        [](const Unit& unit) { return unit.options.size() > 1; });
   if (!has_options) {
     return MakeError(ErrorCode::kUnsupported,
-                     fmt::format("{} has no layers that {} could recompute: a layer is a module of "
-                                 "a list, such as layers.0, without operations that must not run "
-                                 "twice",
+                     "{} has no layers that {} could recompute: a layer is a module in a " "list, such as layers.0, without operations that must not run " "twice",
                                  graph.name(), InfoOf(kind).name));
   }
   return std::move(regions).ClassOf(std::move(units));
@@ -250,7 +248,7 @@ Result<RegionClass> MakeRegionClass(const JointGraph& graph, const std::vector<B
 
 namespace {
 
-// Whether the operation must not run twice, and only what the step returns depends on it.
+// True if the operation must not run twice and only the step's results depend on it.
 bool IsUpdate(const JointGraph& graph, OpId id) {
   const Operation& op = graph.op(id);
   if (op.may_repeat) return false;

@@ -1,15 +1,14 @@
 // Classes of plans that checkpoint regions, one for each runtime that does so.
 //
-//   checkpoint    a unit for each block: nothing, the block, or a set of its parts
-//   sac           a unit for each block: as for checkpoint, or the block with a set of operations
-//                 saved
+//   checkpoint    a unit per block: nothing, the block, or a set of its parts
+//   sac           a unit per block: as for checkpoint, or the block with a set of saved operations
 //   transformers  one unit: every n-th repeated block, or none
-//   deepspeed     one unit: all repeated blocks, n by n, or none
-//   megatron      one unit: all repeated blocks, n by n; the first n, each by itself; or a set of
-//                 modules of every repeated block
+//   deepspeed     one unit: all repeated blocks in chunks of n, or none
+//   megatron      one unit: all repeated blocks in chunks of n; the first n, each by itself; or a
+//                 set of modules of every repeated block
 //
-// Sets of saved operations are the best by their cost for a byte, one after another. So the class
-// of `sac` has more plans than are searched, unless a block has few operations.
+// Sets of saved operations are built greedily by cost per byte, so `sac` has more plans than are
+// searched unless blocks have few operations.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +25,7 @@
 
 namespace ckplan {
 
-// The runtimes whose classes of plans ckplan knows: one row for each, in alphabetical order.
+// The runtimes with a class of plans: one row each, in alphabetical order.
 enum class RuntimeKind : uint8_t {
   kCheckpoint,
   kDeepSpeed,
@@ -38,17 +37,17 @@ enum class RuntimeKind : uint8_t {
 
 struct RuntimeKindInfo {
   RuntimeKind kind;
-  std::string_view name;     // "sac": what --for takes.
-  std::string_view summary;  // What a plan of the class decides.
+  std::string_view name;     // "sac": the value of --for.
+  std::string_view summary;  // What a plan decides.
 };
 
 std::span<const RuntimeKindInfo> AllRuntimeKinds();
 const RuntimeKindInfo& InfoOf(RuntimeKind kind);
 std::vector<std::string> RuntimeKindNames();
-// kUsage: there is no such kind; the message lists all.
+// Fails with kUsage if the kind is unknown. The message lists all.
 Result<RuntimeKind> FindRuntimeKind(std::string_view name);
 
-// What a runtime with one setting for all layers is set to.
+// The setting of a runtime with one setting for all layers.
 struct RuntimeSetting {
   std::string method;                // Megatron's: "uniform", "block" or "selective".
   int64_t layers = 0;                // Every n-th layer, or n layers; 0 if nothing is recomputed.
@@ -57,7 +56,7 @@ struct RuntimeSetting {
   bool operator==(const RuntimeSetting&) const = default;
 };
 
-// The modules that a region consists of, as the runtime names them.
+// The modules of a region, as the runtime names them.
 using ModuleNames = std::vector<std::string>;
 
 class RegionClass : public PlanClass {
@@ -69,7 +68,7 @@ class RegionClass : public PlanClass {
   struct Unit {
     std::vector<Option> options;
     int32_t kind = 0;
-    bool is_complete = true;  // It has all options of the runtime.
+    bool is_complete = true;  // Has all options of the runtime.
   };
 
   RegionClass(RegionRuns runs, std::vector<ModuleNames> modules, std::vector<Unit> units)
@@ -101,28 +100,28 @@ class RegionClass : public PlanClass {
   std::vector<Unit> units_;
 };
 
-// kUnsupported: the model has nothing that the runtime can checkpoint. `kind` must not be
-// kTorchtitan.
+// Fails with kUnsupported if the model has nothing that the runtime can checkpoint. `kind` must not
+// be kTorchtitan.
 Result<RegionClass> MakeRegionClass(const JointGraph& graph, const std::vector<Block>& blocks,
                                     RuntimeKind kind);
 
-// Collects the regions of a class of plans while its options are made.
+// Collects the regions of a class of plans while creating its options.
 
-// Regions are without operations that only update what outlives the step, such as the number of
-// batches that a BatchNorm has seen: in eager mode these write in place, and make no memory.
+// Regions exclude operations that only update state between steps, such as BatchNorm's number of
+// batches: in eager mode these write in place and allocate nothing.
 class RegionCollector {
  public:
   explicit RegionCollector(const JointGraph& graph) : graph_(graph) {}
 
-  // Adds the region of these modules and returns its number. Returns -1 if it cannot be
-  // checkpointed, because it has no forward operations or one that must not run twice.
+  // Adds the region of these modules and returns its number, or -1 if it can't be checkpointed
+  // because it has no forward operations or one that must not run twice.
   int32_t Add(const std::vector<const ModuleOps*>& modules, Rerun rerun,
               const std::vector<OpId>& readers_backward = {});
-  // Does the same for a region whose operations can be saved, so that they may be of any kind.
+  // The same for a region whose operations can be saved, so that all are allowed.
   int32_t AddToSave(const std::vector<const ModuleOps*>& modules, Rerun rerun,
                     const std::vector<OpId>& readers_backward = {});
-  // Returns the option that checkpoints the blocks in chunks of `size`; without regions if one of
-  // them cannot be checkpointed.
+  // Returns the option that checkpoints the blocks in chunks of `size`; without regions if a chunk
+  // can't be checkpointed.
   RegionClass::Option Chunks(const std::vector<const Block*>& blocks, size_t size);
 
   RegionClass ClassOf(std::vector<RegionClass::Unit> units) &&;

@@ -11,8 +11,8 @@
 namespace ckplan {
 namespace {
 
-// The operation of ckplan.torch between the two passes, which makes the gradients that the backward
-// pass begins with. In the expansion of a forward graph the loss does that.
+// The operation of ckplan.torch between the two passes, which creates the first gradients of the
+// backward pass. In the expansion of a forward graph, the loss does that.
 constexpr std::string_view kBoundaryType = "boundary";
 
 std::vector<bool> SetOf(const JointGraph& graph, const std::vector<OpId>& ops) {
@@ -25,7 +25,7 @@ bool IsIn(const std::vector<bool>& set, OpId id) {
   return !id.is_none() && set[static_cast<size_t>(id.index())];
 }
 
-// Returns the memories of the gradients that a backward operation of PyTorch reads.
+// Returns the storages of the gradients that a PyTorch backward operation reads.
 std::vector<ValueId> GradientsRead(const JointGraph& graph, OpId id) {
   std::vector<ValueId> gradients;
   const Operation& op = graph.op(id);
@@ -50,7 +50,7 @@ std::vector<ValueId> Distinct(std::vector<ValueId> values) {
 
 bool IsBetweenPasses(const Operation& op) { return op.op == kBoundaryType || op.op == kLossType; }
 
-// Finds the moments of one region.
+// Determines the moments of one region.
 class RegionRuns::Reader {
  public:
   Reader(const JointGraph& graph, const OpRegion& region)
@@ -70,12 +70,12 @@ class RegionRuns::Reader {
  private:
   OpId ProducerOf(ValueId value) const { return graph_.value(StorageOf(value)).producer; }
   ValueId StorageOf(ValueId value) const { return graph_.value(value).storage; }
-  // Whether it belongs to the forward pass, or reads what that returns.
+  // True if the operation is in the forward pass or reads its results.
   bool IsForward(OpId id) const {
     return graph_.op(id).phase == Phase::kForward || IsBetweenPasses(graph_.op(id));
   }
 
-  // Whether something outside of the region has the value: the forward pass or the caller.
+  // True if the forward pass outside the region, or the caller, has the value.
   bool IsResult(ValueId value) const {
     if (graph_.value(value).is_result) return true;
     const std::vector<OpId>& readers = graph_.value(value).readers;
@@ -83,20 +83,20 @@ class RegionRuns::Reader {
                        [&](OpId reader) { return IsForward(reader) && !IsIn(is_inside_, reader); });
   }
 
-  // Whether autograd saves the value, if a gradient is computed from it: it is given, or the
-  // forward pass has made it. Values without bytes only order operations.
-  bool IsSavedKind(ValueId value) const {
+  // True if autograd saves the value when a gradient depends on it: an input, or a result of the
+  // forward pass. Values without bytes only order operations.
+  bool IsSavable(ValueId value) const {
     const OpId producer = ProducerOf(value);
     if (producer.is_none()) return true;
     return HasBytes(value) && IsForward(producer) && !IsBetweenPasses(graph_.op(producer));
   }
   bool HasBytes(ValueId value) const { return graph_.counted_bytes(StorageOf(value)) > Bytes(0); }
 
-  // Whether the backward pass of the region reads the value here. It may read what only the region
-  // has in the name of another module.
+  // True if the region's backward pass reads the value here. It may read the region's own values on
+  // behalf of another module.
   bool IsSavedRead(OpId id, ValueId value) const {
     if (IsForward(id)) return false;
-    if (IsIn(is_own_backward_, id)) return IsSavedKind(value);
+    if (IsIn(is_own_backward_, id)) return IsSavable(value);
     return HasBytes(value) && IsIn(is_inside_, ProducerOf(value)) && !IsResult(value);
   }
 
@@ -106,7 +106,7 @@ class RegionRuns::Reader {
                        [&](ValueId read) { return IsSavedRead(id, read); });
   }
 
-  // Finds the last operation that runs again, and which values are read again.
+  // Finds the last operation to rerun, and which values are read again.
   void FindReads(Moments& moments) {
     IdVector<ValueId, bool> is_read(graph_.values().size());
     for (const OpId id : graph_.ops().ids()) {
@@ -159,7 +159,7 @@ class RegionRuns::Reader {
     for (const OpId id : region_.backward) {
       for (const ValueId read : graph_.op(id).reads) {
         const OpId producer = ProducerOf(read);
-        const bool is_gradient = !producer.is_none() && !IsSavedKind(read);
+        const bool is_gradient = !producer.is_none() && !IsSavable(read);
         if (is_gradient && !IsIn(is_own_backward_, producer)) Hold(read, moments);
       }
     }
@@ -215,7 +215,7 @@ void RegionRuns::AddOperations() {
 
 std::vector<std::pair<OpId, std::vector<ValueId>>> RegionRuns::BackwardsOfSeveral() const {
   std::vector<std::pair<OpId, std::vector<ValueId>>> found;
-  std::vector<ValueId> common;  // The gradients that all operations of this backward read.
+  std::vector<ValueId> common;  // Gradients that all operations of this backward read.
   std::vector<ValueId> reads;
   size_t count = 0;
   const auto end_before = [&](OpId next) {
@@ -255,7 +255,7 @@ std::vector<OpId> RegionRuns::RunsOf(const std::vector<CheckpointedRegion>& chec
   constexpr int32_t kNone = -1;
   IdVector<OpId, int32_t> begins(own_order_.size(), kNone);
   IdVector<OpId, int32_t> ends(own_order_.size(), kNone);
-  // Several regions may begin or end at one operation: each links to the next.
+  // Several regions may begin or end at one operation, so each links to the next.
   std::vector<int32_t> next_begin(checkpointed.size(), kNone);
   std::vector<int32_t> next_end(checkpointed.size(), kNone);
   for (size_t i = checkpointed.size(); i-- > 0;) {

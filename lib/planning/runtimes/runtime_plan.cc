@@ -30,7 +30,7 @@ JointGraph WithModules(const JointGraph& graph, const std::vector<Step>& step_of
 
 }  // namespace
 
-JointGraph WithPasses(const JointGraph& graph) {
+JointGraph MarkBackwardPhase(const JointGraph& graph) {
   JointGraphParts parts = PartsOf(graph);
   bool is_backward = false;
   for (Operation& op : parts.ops) {
@@ -52,7 +52,7 @@ JointGraph NamedStep(const TrainingStep& step, const ModuleCalls& modules) {
 
 namespace {
 
-// Returns the calls for which `is_chosen` holds, by type, in the order of the first of each.
+// Returns the calls for which `is_chosen` is true, by type, in order of first occurrence.
 template <typename IsChosen>
 std::vector<Calls> CallsOf(const JointGraph& graph, const std::vector<OpId>& forward,
                            const IsChosen& is_chosen) {
@@ -81,7 +81,7 @@ RuntimePlan WithFigures(RuntimeKind kind, Bytes budget, const ClassPlan& found) 
   return plan;
 }
 
-PlannedRegion Described(const RegionClass& plans, const CheckpointedRegion& each) {
+PlannedRegion Describe(const RegionClass& plans, const CheckpointedRegion& each) {
   const RegionRuns& runs = plans.runs();
   const std::vector<OpId>& forward = runs.region(each.region).forward;
   const auto is_saved = [&](size_t i) { return !each.is_saved.empty() && each.is_saved[i]; };
@@ -103,7 +103,7 @@ Result<RuntimePlan> FindRegionPlan(const JointGraph& graph, const std::vector<Bl
   const ClassPlan found = FindClassPlan(plans, budget);
   RuntimePlan plan = WithFigures(kind, budget, found);
   for (const CheckpointedRegion& region : plans.RegionsOf(found.choice)) {
-    plan.regions.push_back(Described(plans, region));
+    plan.regions.push_back(Describe(plans, region));
   }
   plan.setting = plans.OptionOf(0, found.choice).setting;
   return plan;
@@ -136,15 +136,14 @@ Result<RuntimePlan> FindTagPlan(const JointGraph& graph, const std::vector<Block
   return plan;
 }
 
-// Selective checkpoints and tags name operators, so a runtime must know these.
+// Selective checkpoints and tags name operators, so the runtime must know them.
 Result<Done> CheckOperators(const JointGraph& graph, RuntimeKind kind) {
   if (kind != RuntimeKind::kSac && kind != RuntimeKind::kTorchtitan) return Done();
   for (const Operation& op : graph.ops()) {
     if (op.op.starts_with("aten.")) return Done();
   }
   return MakeError(ErrorCode::kUnsupported,
-                   fmt::format("{} names operators of PyTorch, which {} has none of; take a graph "
-                               "that ckplan.torch writes",
+                   "{} names PyTorch operators, but {} has none; use a graph " "that ckplan.torch writes",
                                InfoOf(kind).name, graph.name()));
 }
 
@@ -152,7 +151,7 @@ Result<Done> CheckOperators(const JointGraph& graph, RuntimeKind kind) {
 
 Result<RuntimePlan> FindRuntimePlan(const JointGraph& step, RuntimeKind kind, Bytes budget) {
   CKPLAN_RETURN_IF_ERROR(CheckOperators(step, kind));
-  const JointGraph graph = WithPasses(step);
+  const JointGraph graph = MarkBackwardPhase(step);
   CKPLAN_ASSIGN_OR_RETURN(const std::vector<Block> blocks, FindBlocks(graph));
   const bool is_tags = kind == RuntimeKind::kTorchtitan;
   Result<RuntimePlan> plan =

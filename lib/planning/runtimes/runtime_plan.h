@@ -16,21 +16,20 @@ namespace ckplan {
 
 // The training step of a model as a joint graph whose operations name their modules.
 
-// A step of a forward graph is expanded (lib/problem/schedule/expand.h). The operations of nodes
-// get the paths of their modules from `modules`, which may be empty; those of the file of a joint
-// graph have them already.
+// Expands the step of a forward graph (lib/problem/schedule/expand.h). Operations of nodes get
+// their modules' paths from `modules`, which may be empty; those of a joint graph's file already
+// have them.
 JointGraph NamedStep(const TrainingStep& step, const ModuleCalls& modules);
 
-// Returns the graph with the phase `backward` for all operations after the first one of it. Graphs
-// of frameworks have operations there that read no gradient, and are said to be of the forward
-// pass.
-JointGraph WithPasses(const JointGraph& graph);
+// Returns the graph with the phase `backward` for all operations after the first backward one.
+// Framework graphs contain operations there that read no gradient and are marked as forward.
+JointGraph MarkBackwardPhase(const JointGraph& graph);
 
-// Some calls of an operation among all calls of that type in a region, counted from 0.
+// Some calls of an operation, numbered from 0 among the region's calls of that type.
 struct Calls {
   std::string op;
   std::vector<int64_t> calls;
-  int64_t count = 0;  // How many calls there are.
+  int64_t count = 0;  // The number of all calls.
 };
 
 // What the plan does with a region.
@@ -51,11 +50,11 @@ struct RuntimePlan {
   bool is_exact = false;  // No plan of the class is better.
   std::vector<PlannedRegion> regions;
   RuntimeSetting setting;  // Filled for kinds with one setting for all layers.
-  int64_t layers = 0;      // How many repeated blocks the model has.
+  int64_t layers = 0;      // The number of repeated blocks.
 };
 
-// The step must name the modules of its operations (Operation::module). kUnsupported: it does not,
-// or it has nothing that the runtime can recompute.
+// The step must name its operations' modules (Operation::module). Fails with kUnsupported if it
+// does not, or if it has nothing that the runtime can recompute.
 Result<RuntimePlan> FindRuntimePlan(const JointGraph& step, RuntimeKind kind, Bytes budget);
 
 }  // namespace ckplan

@@ -16,7 +16,7 @@ namespace {
 // All sets of up to this many operations are options.
 constexpr size_t kAllTagsOf = 5;
 
-// Runs operations, and before them again what they read and what is recomputed.
+// Runs operations, each preceded by reruns of its recomputed inputs.
 class TaggedRuns {
  public:
   TaggedRuns(const JointGraph& graph, const std::vector<OpId>& recomputed)
@@ -62,8 +62,8 @@ class TaggedRuns {
   std::vector<OpId> runs_;
 };
 
-// Returns the operations of the block that may be recomputed: its results that later blocks read
-// are saved, since almost all of what reads them is recomputed somewhere.
+// Returns the operations of the block that may be recomputed. Results that later blocks read are
+// saved, because almost all of their readers are recomputed somewhere.
 std::vector<OpId> Recomputable(const JointGraph& graph, const Block& block) {
   const std::vector<OpId>& forward = block.ops.forward;
   const auto is_read_outside = [&](ValueId value) {
@@ -82,14 +82,16 @@ std::vector<OpId> Recomputable(const JointGraph& graph, const Block& block) {
   return found;
 }
 
-// Makes the options of a unit.
+// Creates the options of a unit.
 class Options {
  public:
   Options(const JointGraph& graph, std::vector<OpId> candidates)
       : graph_(graph), candidates_(std::move(candidates)), simulator_(graph), live_(graph) {}
 
-  bool AreAll() const { return candidates_.size() <= kAllTagsOf; }
-  std::vector<std::vector<OpId>> Find() { return AreAll() ? AllSubsets() : BestOneByOne(); }
+  bool CoversAllSubsets() const { return candidates_.size() <= kAllTagsOf; }
+  std::vector<std::vector<OpId>> Find() {
+    return CoversAllSubsets() ? AllSubsets() : GreedySubsets();
+  }
 
  private:
   struct Effect {
@@ -99,7 +101,7 @@ class Options {
 
   Effect EffectOf(const std::vector<OpId>& recomputed) {
     PollStop();
-    const std::vector<OpId> runs = RunsWithRecomputed(graph_, recomputed);
+    const std::vector<OpId> runs = RecomputingRuns(graph_, recomputed);
     return {simulator_.Run(runs).value().overhead, live_.BeforeBackward(runs)};
   }
 
@@ -114,7 +116,7 @@ class Options {
     return sets;
   }
 
-  // Whether the backward pass reads what the operation makes.
+  // True if the backward pass reads the operation's results.
   bool IsSaved(OpId id) const {
     const std::vector<ValueId>& writes = graph_.op(id).writes;
     return std::any_of(writes.begin(), writes.end(), [&](ValueId write) {
@@ -124,10 +126,10 @@ class Options {
     });
   }
 
-  // Begins with what the backward pass does not read, which does not have to be kept, and runs
-  // again only for others. Then adds the operation that saves most for its time to the set before,
-  // as long as one saves anything.
-  std::vector<std::vector<OpId>> BestOneByOne() {
+  // Starts with operations whose results the backward pass does not read: they need not be kept,
+  // and run again only for others. Then repeatedly adds the operation that saves the most memory
+  // for its time, as long as it saves any.
+  std::vector<std::vector<OpId>> GreedySubsets() {
     std::vector<std::vector<OpId>> sets = {{}};
     std::vector<OpId> left = candidates_;
     const auto unread =
@@ -167,10 +169,10 @@ class Options {
   LiveBytes live_;
 };
 
-// Returns the options of a block that is equal to `first`, whose options are known.
-std::vector<std::vector<OpId>> Translated(const std::vector<std::vector<OpId>>& options,
-                                          const std::vector<OpId>& first,
-                                          const std::vector<OpId>& other) {
+// Returns the options of a block equal to `first`, whose options are known.
+std::vector<std::vector<OpId>> TranslateOptions(const std::vector<std::vector<OpId>>& options,
+                                                const std::vector<OpId>& first,
+                                                const std::vector<OpId>& other) {
   std::vector<std::vector<OpId>> translated = options;
   for (std::vector<OpId>& option : translated) {
     for (OpId& id : option) {
@@ -183,7 +185,7 @@ std::vector<std::vector<OpId>> Translated(const std::vector<std::vector<OpId>>& 
 
 }  // namespace
 
-std::vector<OpId> RunsWithRecomputed(const JointGraph& graph, const std::vector<OpId>& recomputed) {
+std::vector<OpId> RecomputingRuns(const JointGraph& graph, const std::vector<OpId>& recomputed) {
   return TaggedRuns(graph, recomputed).Run();
 }
 
@@ -203,7 +205,7 @@ bool TagClass::IsComplete() const {
 }
 
 std::vector<OpId> TagClass::RunsOf(const Choice& choice) const {
-  return RunsWithRecomputed(graph_, RecomputedBy(choice));
+  return RecomputingRuns(graph_, RecomputedBy(choice));
 }
 
 Result<TagClass> MakeTagClass(const JointGraph& graph, const std::vector<Block>& blocks) {
@@ -216,20 +218,19 @@ Result<TagClass> MakeTagClass(const JointGraph& graph, const std::vector<Block>&
       return each.kind == block.kind && each.recomputed.size() > 1;
     });
     if (known != units.end()) {
-      unit.recomputed = Translated(known->recomputed, known->forward, unit.forward);
+      unit.recomputed = TranslateOptions(known->recomputed, known->forward, unit.forward);
       unit.is_complete = known->is_complete;
     } else {
       Options options(graph, Recomputable(graph, block));
       unit.recomputed = options.Find();
-      unit.is_complete = options.AreAll();
+      unit.is_complete = options.CoversAllSubsets();
     }
     has_options = has_options || unit.recomputed.size() > 1;
     units.push_back(std::move(unit));
   }
   if (!has_options) {
     return MakeError(ErrorCode::kUnsupported,
-                     fmt::format("{} has no layers whose operations torchtitan could recompute: a "
-                                 "layer is a module of a list, such as layers.0",
+                     "{} has no layers with operations that torchtitan could recompute: a " "layer is a module in a list, such as layers.0",
                                  graph.name()));
   }
   return TagClass(graph, std::move(units));

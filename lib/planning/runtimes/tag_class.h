@@ -1,19 +1,19 @@
 // The class of plans of torchtitan's memory policy: tags on the forward operations of one graph of
 // the whole step.
 //
-// An operation is tagged to be saved or to be recomputed. Where a backward operation first reads
-// what a recomputed operation makes, that runs again, just before it, together with the recomputed
-// operations that it reads itself, in the order of the forward pass. Later readers read the same
-// result, and what nothing needs does not run again:
+// Each operation is tagged as saved or recomputed. When a backward operation first reads a result
+// of a recomputed operation, that operation runs again just before, together with the recomputed
+// operations that it reads, in forward order. Later readers use the same result, and operations
+// that nothing needs do not run again:
 //
 //   a → b → c → d      b and c recomputed:      a b c d   loss   d'  b c  c' b' a'
 //
-// torchtitan saves what it cannot or does not recompute, and so does every plan of the class:
-// operations outside of the layers, random ones, those that must not run twice, and those whose
-// results a recomputed operation of a later layer reads.
+// torchtitan saves what it can't or does not recompute, and so does every plan of the class:
+// operations outside the layers, random ones, those that must not run twice, and those whose
+// results are read by a recomputed operation of a later layer.
 //
-// A layer is a unit. Its options are sets of operations to recompute: those that save most memory
-// for their time, one after another.
+// Each layer is a unit. Its options are sets of operations to recompute, built greedily by memory
+// saved per time.
 #pragma once
 
 #include <string>
@@ -32,7 +32,7 @@ class TagClass : public PlanClass {
     std::vector<OpId> forward;
     std::vector<std::vector<OpId>> recomputed;  // By option.
     int32_t kind = 0;
-    bool is_complete = true;  // It has all options of the runtime.
+    bool is_complete = true;  // Has all options of the runtime.
   };
 
   TagClass(const JointGraph& graph, std::vector<Unit> units)
@@ -48,7 +48,7 @@ class TagClass : public PlanClass {
   std::vector<OpId> RunsOf(const Choice& choice) const override;
 
   const Unit& unit(size_t index) const { return units_[index]; }
-  // The operations that are recomputed, in the order of the graph.
+  // The recomputed operations, in the order of the graph.
   std::vector<OpId> RecomputedBy(const Choice& choice) const;
 
  private:
@@ -56,10 +56,11 @@ class TagClass : public PlanClass {
   std::vector<Unit> units_;
 };
 
-// Returns the runs if these forward operations are recomputed. O(operations).
-std::vector<OpId> RunsWithRecomputed(const JointGraph& graph, const std::vector<OpId>& recomputed);
+// Returns the runs in which these forward operations are recomputed. O(operations).
+std::vector<OpId> RecomputingRuns(const JointGraph& graph, const std::vector<OpId>& recomputed);
 
-// kUnsupported: no operation of a layer can be recomputed. The graph must outlive the class.
+// Fails with kUnsupported if no operation of a layer can be recomputed. The graph must outlive the
+// class.
 Result<TagClass> MakeTagClass(const JointGraph& graph, const std::vector<Block>& blocks);
 
 }  // namespace ckplan

@@ -29,10 +29,10 @@ JointGraph Expanded(std::string_view text) { return ExpandTensorGraph(GraphFromT
 
 TEST_CASE("tags: recomputed operations run before the first backward operation that reads them") {
   const JointGraph graph = Expanded("a:4@1 -> b:2@3 -> c:1@1 -> d:1@1");
-  CHECK(NamesOf(graph, RunsWithRecomputed(graph, {OpId(1), OpId(2)})) ==
+  CHECK(NamesOf(graph, RecomputingRuns(graph, {OpId(1), OpId(2)})) ==
         "a b c d loss b c d' c' b' a'");
-  CHECK(NamesOf(graph, RunsWithRecomputed(graph, {OpId(0)})) == "a b c d loss d' c' a b' a'");
-  CHECK(RunsWithRecomputed(graph, {}) == OwnOrder(graph));
+  CHECK(NamesOf(graph, RecomputingRuns(graph, {OpId(0)})) == "a b c d loss d' c' a b' a'");
+  CHECK(RecomputingRuns(graph, {}) == OwnOrder(graph));
 }
 
 TEST_CASE("tags: what no backward operation needs does not run again") {
@@ -43,8 +43,8 @@ TEST_CASE("tags: what no backward operation needs does not run again") {
   }
   const TensorGraph forward = TensorGraph::Create(std::move(parts)).value();
   const JointGraph graph = ExpandTensorGraph(forward).graph;
-  CHECK(NamesOf(graph, RunsWithRecomputed(graph, {OpId(0)})) == "a b c loss c' b' a'");
-  CHECK(NamesOf(graph, RunsWithRecomputed(graph, {OpId(0), OpId(1)})) == "a b c loss a b c' b' a'");
+  CHECK(NamesOf(graph, RecomputingRuns(graph, {OpId(0)})) == "a b c loss c' b' a'");
+  CHECK(NamesOf(graph, RecomputingRuns(graph, {OpId(0), OpId(1)})) == "a b c loss a b c' b' a'");
 }
 
 TEST_CASE("tags: the options of a small layer are all sets of its operations but its result") {
@@ -88,7 +88,7 @@ TEST_CASE("tags: the search finds what brute force over all tags finds") {
       for (size_t i = 0; i < free.size(); ++i) {
         if ((mask >> i & 1) != 0) recomputed.push_back(free[i]);
       }
-      const Simulation each = Simulator(graph).Run(RunsWithRecomputed(graph, recomputed)).value();
+      const Simulation each = Simulator(graph).Run(RecomputingRuns(graph, recomputed)).value();
       if (each.peak <= budget) least = std::min(least, each.overhead);
     }
     CHECK(found.fits == (least != Cost::Max()));
