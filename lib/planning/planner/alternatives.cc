@@ -20,10 +20,10 @@
 namespace ckplan {
 namespace {
 
-// The algorithms whose time grows little faster than the graph.
+// Algorithms that run in nearly linear time.
 constexpr std::array<std::string_view, 6> kQuick = {"chen-greedy", "chen-sqrt",   "feng-acg",
                                                     "feng-linear", "hong-linear", "keep-all"};
-// With more nodes, even these algorithms take longer than a quick look.
+// On larger graphs, even these algorithms are too slow for a suggestion.
 constexpr size_t kMaxNodes = 2000;
 
 struct Reach {
@@ -31,7 +31,7 @@ struct Reach {
   std::string algorithm;
 };
 
-// Returns the request for another algorithm: without the fields that instruct the named one.
+// Returns the request for another algorithm, without the fields that only fit the original one.
 PlanRequest AskedOf(std::string_view algorithm, PlanRequest request) {
   for (const RequestField& field : RequestFields()) {
     if (field.scope.is_of_algorithm) ResetField(field, &request);
@@ -53,7 +53,7 @@ Result<Reach> LeastBy(std::string_view algorithm, const TrainingStep& step,
   return Reach{reached, std::string(algorithm)};
 }
 
-// Returns the algorithm that reaches the least peak, or nothing if a stop came first.
+// Returns the quick algorithm with the lowest peak, or nothing if a stop came first.
 std::optional<Reach> LeastOfQuick(const TrainingStep& step, const PlanRequest& request,
                                   const SolveLimits& limits) {
   std::optional<Reach> least;
@@ -67,7 +67,7 @@ std::optional<Reach> LeastOfQuick(const TrainingStep& step, const PlanRequest& r
   return least;
 }
 
-// Returns what the refused request asks for that `best` does not take: ", without the knob".
+// Lists the options of the refused request that `best` doesn't support, as ", without the knob".
 std::string LeftOutOf(const PlanRequest& refused) {
   std::string text;
   if (refused.setting) text += ", without the knob";
@@ -76,7 +76,8 @@ std::string LeftOutOf(const PlanRequest& refused) {
   return text;
 }
 
-// A note on the plan by `best` within the budget; nothing if it finds none quickly.
+// Returns a note about the plan that `best` finds within the budget, or nothing if it finds none
+// quickly.
 std::optional<std::string> NoteOnBest(const TrainingStep& step, const PlanRequest& refused,
                                       const SolveLimits& limits) {
   PlanRequest request = AskedOf(kBestAlgorithm, refused);
@@ -92,7 +93,7 @@ std::optional<std::string> NoteOnBest(const TrainingStep& step, const PlanReques
 Error WithAlternative(Error refusal, const TrainingStep& step, const PlanRequest& request,
                       const SolveLimits& limits) {
   const bool limits_peak = PeakBudgetOf(request).is_given();
-  // These two algorithms have already tried all others.
+  // `auto` and `best` have already tried all others.
   const bool is_of_many =
       request.algorithm == kAutoAlgorithm || request.algorithm == kBestAlgorithm;
   if (!limits_peak || is_of_many || step.node_count() > kMaxNodes) return refusal;

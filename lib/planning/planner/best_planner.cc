@@ -50,7 +50,8 @@ Answer AnswerOf(const PlanProblem& problem, const BestSolution& solution,
   return answer;
 }
 
-// Returns the answer of least peak, which is above the budget, with what is proven about that peak.
+// Returns the plan with the lowest peak, which is above the budget, and what is proven about that
+// peak.
 template <typename Search>
 Result<Answer> LeastOf(const PlanProblem& problem, const PeakBound& known, Search* search) {
   CKPLAN_ASSIGN_OR_RETURN(const BestSolution least, search->FindMin());
@@ -59,8 +60,8 @@ Result<Answer> LeastOf(const PlanProblem& problem, const PeakBound& known, Searc
   return answer;
 }
 
-// Looks for plans of less memory that add no more than the problem allows, until it is proven that
-// there are none, or a search ends without either.
+// Searches for plans with a lower peak within the allowed added time, until they are proven not to
+// exist or the search ends.
 Result<Answer> WithMinPeakProven(const PlanProblem& problem, Answer answer,
                                  const SolveLimits& limits) {
   constexpr int kMaxRounds = 4;
@@ -89,7 +90,7 @@ Result<Answer> WithMinPeakProven(const PlanProblem& problem, Answer answer,
   return answer;
 }
 
-// Search is BestSearch, or MicroBatchSearch if there are other micro-batches in flight.
+// Search is BestSearch, or MicroBatchSearch with several micro-batches in flight.
 template <typename Search>
 Result<Answer> SolveBySearch(const PlanProblem& problem, const SolveLimits& limits) {
   std::optional<Search> search;
@@ -109,7 +110,7 @@ Result<Answer> SolveBySearch(const PlanProblem& problem, const SolveLimits& limi
       return LeastOf(problem, solution->least_peak, &*search);
     });
   }
-  // From here on, a stop does not keep what was found from being returned.
+  // From here on, a stop must not discard the plan.
   const StopsSuspended whole;
   if (!solution.ok() && is_stopped && search && search->found()) solution = *search->found();
   if (!solution.ok()) return std::move(solution).error();

@@ -17,15 +17,14 @@
 namespace ckplan {
 namespace {
 
-// A plan is near its bound if the gap is at most a step divided by this.
+// A plan is near its bound if the gap is at most this fraction of a step.
 constexpr int64_t kNearParts = 50;
 
 Bytes PeakInOrder(const TensorGraph& graph, const std::vector<NodeId>& order) {
   return Simulator(graph).Run(KeepAllSchedule(order)).value().peak;
 }
 
-// `order` is the scope of plans in the order of the expansion: the graph's own order, or the
-// plan's.
+// `order` is the scope of proofs about the expansion's order: the graph's own order, or the plan's.
 BestSolution SolutionFrom(const BestOutcome& outcome, const Expansion& expansion,
                           BoundScope order) {
   const auto scope_of = [&](BoundScope scope) {
@@ -71,7 +70,7 @@ void ReadBetweenPoints(const CurveWork& work, TradeOffCurve* curve) {
   for (int reading = 0; reading < kMaxReadings; ++reading) {
     const std::vector<CurvePoint> known = curve->Points();
     if (known.size() >= kManyPoints) return;
-    // The point of the largest peak below the last one that was looked at.
+    // The point with the largest peak below the last one tried.
     const auto above = std::find_if(known.begin(), known.end(),
                                     [&](const CurvePoint& point) { return point.peak >= at; });
     if (above == known.begin()) return;
@@ -128,7 +127,7 @@ Expansion BestSearch::WithConstraints(Expansion expansion) const {
   return WithRunsOnce(expansion, constraints_->runs_once);
 }
 
-// Returns the operations whose values are to be recomputed; empty if there are none.
+// Returns the operations that must be recomputed, or an empty list.
 IdVector<OpId, bool> BestSearch::RecomputedOf(const Expansion& expansion) const {
   if (!constraints_ || !constraints_->has_recomputed()) return {};
   IdVector<OpId, bool> recomputed(expansion.step_of.size());
@@ -155,13 +154,13 @@ Result<BestSolution> BestSearch::Solve(Bytes budget, const std::optional<Schedul
   return std::move(progress.best);
 }
 
-// Returns whether more effort would neither find nor prove anything else.
+// Tells whether more effort can neither find nor prove anything new.
 bool BestSearch::IsFinal(const Progress& progress) const {
   const BestSolution& best = progress.best;
   if (IsEnough(best)) return true;
   const bool is_optimal_in_any_order = best.is_optimal && best.scope == BoundScope::kAnyOrder;
-  // If the own order's plan is optimal, the orders of other algorithms get no more than quick
-  // effort, which they have had.
+  // If the plan in the graph's own order is optimal, other algorithms' orders only get quick
+  // effort, which is done.
   return is_optimal_in_any_order || (progress.own->is_optimal && !any_order_);
 }
 
@@ -181,8 +180,8 @@ Result<BestSolution> BestSearch::SolveForMinPeak() {
   CKPLAN_ASSIGN_OR_RETURN(BestSolution least, FindMin());
   KeepInCaseOfStop(least);
   CKPLAN_ASSIGN_OR_RETURN(BestSolution again, Solve(PeakOf(least), least.schedule));
-  // In another forward order, gradients are added in another order. A bound for the graph's own
-  // order says nothing about it.
+  // Another forward order adds gradients in another order, so bounds for the graph's own order
+  // don't apply.
   const bool is_for_all = any_order_ || IsInOwnOrder(*again.schedule);
   if (is_for_all && least.least_peak.bytes > again.least_peak.bytes) {
     again.least_peak = least.least_peak;
@@ -219,7 +218,7 @@ Result<BestSolution> BestSearch::SolveWithinAddedTime(Cost most_added) {
   const BestSolution chosen = LeastWithin(most_added);
   KeepInCaseOfStop(chosen);
   CKPLAN_ASSIGN_OR_RETURN(BestSolution solution, Solve(PeakOf(chosen), chosen.schedule));
-  // The search may have found a plan of less memory on the way, which the curve would show.
+  // The search may have found a better plan on the way; the curve would show it.
   const TradeOffCurve::PlanOnCurve& least = curve().LeastWithin(most_added.count());
   const int64_t peak = PeakOf(solution).count();
   const bool is_less = std::pair(least.peak, least.overhead) < std::pair(peak, solution.overhead);
@@ -254,7 +253,6 @@ Result<BestSolution> BestSearch::SolveForBalance(const Balance& balance) {
   return Solve(PeakOf(found), found.schedule);
 }
 
-// Returns the best plan of the curve.
 BestSolution BestSearch::BalancedFound() {
   const CurvePoint best = balance_->BestOf(curve().Points());
   return SolutionOf(ScheduleOf(expansion_, curve().BestWithin(best.peak.count())->runs));
@@ -281,7 +279,7 @@ Result<std::vector<CurvePoint>> BestSearch::TraceCurve(Cost most_added) {
   std::vector<CurvePoint> points = curve().Points();
   points.push_back(PointOf(chosen));
   if (own_problem_.flat().op_count <= kFewProgramOps) {
-    // The search for the least peak also starts from other algorithms' plans.
+    // The search for the lowest peak also starts from other algorithms' plans.
     CKPLAN_ASSIGN_OR_RETURN(const BestSolution least, SolveForMinPeak());
     points.push_back(PointOf(least));
   }
@@ -289,7 +287,7 @@ Result<std::vector<CurvePoint>> BestSearch::TraceCurve(Cost most_added) {
 }
 
 // Returns the best plan in the graph's own order and, unless none can be better, in the orders of
-// the other algorithms' plans. The search starts from those plans and from the best plan so far.
+// other algorithms' plans. Starts from those plans and from the best plan so far.
 Result<BestSolution> BestSearch::SolveMirrored(SearchEffort effort, Bytes budget,
                                                Progress* progress) {
   std::optional<Schedule> known = progress->best.schedule;
@@ -315,7 +313,7 @@ Result<BestSolution> BestSearch::SolveMirrored(SearchEffort effort, Bytes budget
   return best;
 }
 
-// Other algorithms rarely better a plan that is near to its bound, so they get little work then.
+// Other algorithms rarely improve on a plan near its bound, so give them little work then.
 SearchEffort BestSearch::EffortForOtherOrders(const BestSolution& found,
                                               SearchEffort effort) const {
   if (found.is_optimal) return SearchEffort::kQuick;
@@ -324,7 +322,7 @@ SearchEffort BestSearch::EffortForOtherOrders(const BestSolution& found,
   return is_near ? SearchEffort::kQuick : effort;
 }
 
-// Continues from what was found `before`, and replaces it by what is found.
+// Continues from `*before`, and updates it.
 Result<BestSolution> BestSearch::SolveOwnOrder(Bytes budget, const BestWork& work,
                                                const std::vector<Schedule>& starts,
                                                std::optional<BestOutcome>* before) {
@@ -358,15 +356,14 @@ Result<BestOutcome> BestSearch::SolveExpansion(const Expansion& expansion, BestP
   BestOptions options;
   options.budget = budget.count();
   options.work = work;
-  options.is_order_free = false;  // A schedule runs backward in the reverse of its forward order.
+  options.is_order_free = false;  // Backward runs in reverse forward order.
   options.before = before;
   if (enough_) options.enough = enough_->count();
   for (const Schedule& start : starts) options.starts.push_back(RunsOf(expansion, start));
   return SolveBest(problem, options);
 }
 
-// Searches for a better plan with steps in any order, and replaces the best plan so far by it. Then
-// adds what is proven about plans in any order to the best plan.
+// Searches for a better plan with steps in any order, and updates the best plan and its bounds.
 Result<Done> BestSearch::SolveInAnyOrder(SearchEffort effort, Bytes budget, Progress* progress) {
   BestSolution& best = progress->best;
   BestOptions options;
@@ -376,20 +373,20 @@ Result<Done> BestSearch::SolveInAnyOrder(SearchEffort effort, Bytes budget, Prog
   if (enough_) options.enough = enough_->count();
   if (best.schedule) {
     Runs start = RunsOf(*any_order_, *best.schedule);
-    // If the plan adds gradients in another order, it is no plan of the expanded graph.
+    // A plan that adds gradients in another order is not a plan of the expanded graph.
     if (Simulator(any_order_->graph).Run(start).ok()) options.starts.push_back(start);
   }
   CKPLAN_ASSIGN_OR_RETURN(BestOutcome found, SolveBest(&*any_order_problem_, options));
   const BestOutcome& outcome = progress->any_order.emplace(std::move(found));
   if (outcome.runs && (!best.schedule || outcome.overhead < best.overhead)) {
     const Schedule schedule = ScheduleOf(*any_order_, *outcome.runs);
-    // The expanded graph may need less memory: see ExpandForAnyOrder.
+    // The expanded graph may need less memory; see ExpandForAnyOrder.
     if (Simulator(graph_).Run(schedule).value().peak <= budget) {
       best = {schedule, outcome.overhead, 0, false, false};
     }
   }
-  // A plan that adds gradients in another order is no plan of the expanded graph, and may be below
-  // its bounds. It keeps the bounds that were proven for its own order.
+  // A plan that adds gradients in another order is not a plan of the expanded graph, and may be
+  // below its bounds. It keeps the bounds proven for its own order.
   const bool is_bound = !best.schedule || (outcome.any_order_bound <= best.overhead &&
                                            outcome.least_peak.bytes <= PeakOf(best));
   if (!is_bound) return Done{};
@@ -409,7 +406,7 @@ Result<BestSolution> BestSearch::FindLeastInAnyOrder(const BestSolution& known) 
       const LeastPeak lower,
       FindMinPeak(&*any_order_problem_, std::move(options), PeakOf(known).count()));
   BestSolution least = known;
-  // The expanded graph may need less memory: see ExpandForAnyOrder.
+  // The expanded graph may need less memory; see ExpandForAnyOrder.
   if (lower.runs) {
     BestSolution found = SolutionOf(ScheduleOf(*any_order_, *lower.runs));
     if (PeakOf(found) < PeakOf(known)) least = std::move(found);
@@ -418,9 +415,9 @@ Result<BestSolution> BestSearch::FindLeastInAnyOrder(const BestSolution& known) 
   return least;
 }
 
-// Returns the orders of other algorithms' plans, and of `known`, that may lead to a better plan:
-// the order of the best plan if it is better than `own`, and the order in which keeping everything
-// needs the least memory if that is less than in the graph's own order.
+// Returns the orders of other algorithms' plans and of `known` that can lead to a better plan: the
+// order of the best plan if it beats `own`, and the order with the lowest keep-all peak if that is
+// below the peak in the graph's own order.
 std::vector<BestSearch::OrderedProblem> BestSearch::OtherOrdersWithin(
     Bytes budget, const BestSolution& own, const std::optional<Schedule>& known,
     SearchEffort effort) const {
@@ -428,7 +425,7 @@ std::vector<BestSearch::OrderedProblem> BestSearch::OtherOrdersWithin(
   const bool is_decided = own.is_optimal || own.is_infeasible || is_excluded;
   const WarmStartLimits work{WarmStartWork(effort), /*wants_own_order=*/!is_decided};
   std::vector<Schedule> starts = WarmStarts({graph_, request_, budget}, work, limits_);
-  PollStop();  // After a stop, the other algorithms return errors; this throws Stopped instead.
+  PollStop();  // After a stop, other algorithms return errors: throw Stopped instead.
   if (known) starts.push_back(*known);
   std::optional<Order> cheapest;
   std::optional<Order> lightest;
@@ -458,9 +455,9 @@ std::vector<BestSearch::OrderedProblem> BestSearch::OtherOrdersWithin(
   return problems;
 }
 
-// Returns the plan of the least peak that any other algorithm finds.
+// Returns the plan with the lowest peak found by another algorithm.
 BestSolution BestSearch::LeastWarmStart() const {
-  // The search for less memory that follows finds more than they do, except on small graphs.
+  // The search that follows finds better plans than they do, except on small graphs.
   const SearchEffort effort =
       request_.effort == SearchEffort::kThorough ? SearchEffort::kThorough : SearchEffort::kQuick;
   BestSolution least = KeepingAll();
@@ -469,7 +466,7 @@ BestSolution BestSearch::LeastWarmStart() const {
     BestSolution found = SolutionOf(schedule);
     if (PeakOf(found) < PeakOf(least)) least = std::move(found);
   }
-  PollStop();  // After a stop, the other algorithms return errors; this throws Stopped instead.
+  PollStop();  // After a stop, other algorithms return errors: throw Stopped instead.
   return least;
 }
 

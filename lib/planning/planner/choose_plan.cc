@@ -15,9 +15,7 @@ Result<const Candidate*> SolveForPaperBudget(const SolverInfo& info, const Knob&
     const KnobInfo* const own = InfoOf(knob.kind);
     const std::string setting = own == nullptr ? "" : fmt::format("{}=...", own->name);
     return Error{ErrorCode::kUsage,
-                 fmt::format("{} has no budget of its own; a paper budget is for algorithms whose "
-                             "paper has one, such as exact-dp",
-                             info.name),
+                 fmt::format("{} has no paper budget, unlike exact-dp", info.name),
                  {},
                  {"use", {{own == nullptr ? "budget" : "setting", setting}}}};
   }
@@ -25,7 +23,7 @@ Result<const Candidate*> SolveForPaperBudget(const SolverInfo& info, const Knob&
   if (budget.bytes.count() < knob.min) {
     return Error{
         ErrorCode::kInfeasible,
-        fmt::format("infeasible: {} has no plan with a paper budget of {} bytes; the least "
+        fmt::format("infeasible: {} has no plan with a paper budget of {} bytes; the minimum "
                     "is {} bytes",
                     info.name, budget.bytes.count(), knob.min),
         {},
@@ -40,7 +38,7 @@ ChosenPlan ChosenOf(const Candidate& candidate, const PlanProblem& problem,
   return {candidate, fits, search.was_stopped()};
 }
 
-// Returns the plan of the setting that the request names. It may exceed the request's budget.
+// Returns the plan for the request's setting. It may exceed the request's budget.
 Result<ChosenPlan> SolveForSetting(const SolverInfo& info, const PlanProblem& problem,
                                    const Knob& knob, KnobSearch* search) {
   const KnobSetting& setting = *problem.request.setting;
@@ -65,7 +63,7 @@ Result<ChosenPlan> SolveForBudget(const PlanProblem& problem, KnobSearch* search
   if (!problem.budget) {
     CKPLAN_ASSIGN_OR_RETURN(least, search->Refine(least, least->simulation.peak));
   } else if (search->was_stopped()) {
-    // A longer search might have found a plan within the budget.
+    // A longer search might have found a plan that fits.
     return MakeError(ErrorCode::kTimeout, "stopped");
   }
   return ChosenOf(*least, problem, *search);
@@ -79,7 +77,7 @@ Result<ChosenPlan> ChoosePlan(const SolverInfo& info, const View& view, const Pl
                           info.prepare(view.problem, limits));
   KnobSearch search(view, solver.get(), limits);
   const Knob knob = solver->knob();
-  CKPLAN_CHECK(knob.kind == info.knob, "the registry says what an algorithm's knob is");
+  CKPLAN_CHECK(knob.kind == info.knob, "the registry lists the algorithm's knob");
   if (problem.request.setting) return SolveForSetting(info, problem, knob, &search);
   if (problem.most_added) {
     CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, search.MinPeakAdding(*problem.most_added));
@@ -106,7 +104,7 @@ std::optional<KnobSetting> SettingOf(const SolverInfo& info, const Candidate& ch
   const KnobInfo* const knob = InfoOf(info.knob);
   if (knob == nullptr || chosen.setting == Candidate::kNoSetting) return std::nullopt;
   int64_t setting = chosen.setting;
-  // The plan of least peak may need more than the setting that stands for it.
+  // The plan with the lowest peak may need more than its setting.
   if (info.knob == Knob::Kind::kPeakLimit) {
     setting = std::max(setting, chosen.outcome.paper.peak.count());
   }

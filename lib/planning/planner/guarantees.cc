@@ -33,7 +33,7 @@ std::string ProofText(const PeakBound& bound, const PlanProblem& problem) {
 
 void MarkBalanced(Answer* answer) {
   answer->is_optimal = false;
-  answer->guarantee.insert(0, "the least product of peak and time that was found; for its peak: ");
+  answer->guarantee.insert(0, "the lowest product of peak and time found; for its peak: ");
 }
 
 void AddCertificate(Certificate certificate, PlanFigures* figures) {

@@ -35,7 +35,7 @@ Answer OutcomeOf(const PlanProblem& problem, const BestOutcome& best) {
   return answer;
 }
 
-// Returns a plan of the least peak that is found.
+// Returns a plan with the lowest peak found.
 Result<Answer> SolveBestForMinPeak(const PlanProblem& problem, BestProblem* shared,
                                    const BestOptions& options, const SolveLimits& limits) {
   const JointGraph& graph = problem.step.joint();
@@ -62,7 +62,7 @@ Result<Answer> SolveBestForMinPeak(const PlanProblem& problem, BestProblem* shar
   again.budget = peak_of(runs).count();
   again.starts = {runs};
   CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBest(shared, again));
-  CKPLAN_CHECK(best.runs.has_value(), "best finds no worse than its starts");
+  CKPLAN_CHECK(best.runs.has_value(), "best returns at least its best start");
   Answer outcome = OutcomeOf(problem, best);
   PeakBound& bound = outcome.certificate->peak;
   if (least.bound.bytes > bound.bytes) bound = least.bound;
@@ -72,7 +72,7 @@ Result<Answer> SolveBestForMinPeak(const PlanProblem& problem, BestProblem* shar
   return outcome;
 }
 
-// Finds plans of little peak without a budget, and the curve that they are on.
+// Finds plans with low peaks without a budget, and the curve of such plans.
 class CurveSearch {
  public:
   CurveSearch(const PlanProblem& problem, BestProblem* shared, const BestOptions& options)
@@ -84,14 +84,14 @@ class CurveSearch {
     curve_->Offer(problem.Constrained(OwnOrder(problem.step.joint())));
   }
 
-  // Returns the plan of the least peak found that adds no more than plans without a budget may add,
-  // with little time for that peak.
+  // Returns the plan with the lowest peak found that adds no more than a plan without a budget may,
+  // and little time for that peak.
   Result<Answer> Solve(const SolveLimits& limits) {
     try {
       CKPLAN_RETURN_IF_ERROR(
           ReadShownPoints(most_added_, problem_.step.cost(), options_.work.curve, shared_));
     } catch (const Stopped&) {
-      // The best plan that was found by then is returned.
+      // A stop: keep the best plan found so far.
     }
     CKPLAN_ASSIGN_OR_RETURN(Answer outcome,
                             SolveFrom(curve_->LeastWithin(most_added_.count()), limits));
@@ -101,15 +101,15 @@ class CurveSearch {
     return outcome;
   }
 
-  // Returns the plan that the balance prefers to all that are found by the searches of Trace and
-  // for the least peak, and beside the best of these.
+  // Returns the plan with the best balance among all that Trace and the search for the lowest peak
+  // find, and around the best of these.
   Result<Answer> SolveForBalance(const Balance& balance, const SolveLimits& limits) {
     CKPLAN_ASSIGN_OR_RETURN(Answer best, Solve(limits));
     const Result<Answer> least = UnlessStopped([&]() -> Result<Answer> {
       ReadForBalance(balance, options_.work.curve, curve_);
       return SolveBestForMinPeak(problem_, shared_, options_, limits);
     });
-    // After a stop, the best plan that was found by then is returned.
+    // A stop: keep the best plan found so far.
     if (!least.ok() && !limits.stop.stop_requested()) return least;
     if (least.ok() && balance.IsBetter(PointOf(*least), PointOf(best))) best = *least;
     const CurvePoint found = balance.BestOf(curve_->Points());
@@ -121,13 +121,13 @@ class CurveSearch {
     return best;
   }
 
-  // Returns all points that are found: those of Solve, and those of a range of budgets.
+  // Returns all points found: those of Solve, and those of a range of budgets.
   Result<std::vector<CurvePoint>> Trace(const SolveLimits& limits) {
     CKPLAN_ASSIGN_OR_RETURN(const Answer outcome, Solve(limits));
     if (shared_->flat().op_count > kFewProgramOps) return PointsWith(outcome);
     ReadBetweenPoints(options_.work.curve, curve_);
     std::vector<CurvePoint> points = PointsWith(outcome);
-    // The search for the least peak also starts from other algorithms' plans.
+    // The search for the lowest peak also starts from other algorithms' plans.
     CKPLAN_ASSIGN_OR_RETURN(const Answer least,
                             SolveBestForMinPeak(problem_, shared_, options_, limits));
     points.push_back(PointOf(least));
@@ -135,7 +135,7 @@ class CurveSearch {
   }
 
  private:
-  // Returns a plan of no higher peak that adds no more, and that may have taken longer to find.
+  // Returns a plan of no higher peak that adds no more time. May run a longer search.
   Result<Answer> SolveFrom(const TradeOffCurve::PlanOnCurve& known, const SolveLimits& limits) {
     BestOptions again = options_;
     again.budget = known.peak;
@@ -144,11 +144,11 @@ class CurveSearch {
     within.budget = Bytes(again.budget);
     CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best,
                             SolveBestWithin(within, shared_, again, limits));
-    CKPLAN_CHECK(best.runs.has_value(), "best finds no worse than its starts");
+    CKPLAN_CHECK(best.runs.has_value(), "best returns at least its best start");
     return OutcomeOf(problem_, best);
   }
 
-  // Takes a plan of less memory that was found on the way, which the curve would show.
+  // Takes a plan with a lower peak that was found on the way; the curve would show it.
   void TakeLeastWithin(Answer* answer) const {
     const TradeOffCurve::PlanOnCurve& least = curve_->LeastWithin(most_added_.count());
     const CurvePoint point = PointOf(*answer);
@@ -179,7 +179,7 @@ class CurveSearch {
   TradeOffCurve* const curve_;
 };
 
-// Returns the best answer for the problem without its link to the host.
+// Solves the problem without its link to the host.
 Result<Answer> SolveWithoutOffload(PlanProblem problem, const SolveLimits& limits) {
   problem.offload = nullptr;
   return SolveJointByBest(problem, limits);

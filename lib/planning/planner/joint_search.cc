@@ -34,8 +34,7 @@ Result<BestOutcome> SolveBestAt(SearchEffort effort, const PlanProblem& problem,
     if (!best.runs || overhead < best.overhead) again.starts.push_back(RunsOf(other));
   }
   if (again.starts.size() == known) return best;
-  // Programs and cuts would find the same plans again, but the annealing continues from a better
-  // plan.
+  // Programs and cuts would only find the same plans, but annealing continues from a better plan.
   again.work.programs = again.work.any_order = 0;
   again.before = &best;
   return SolveBest(shared, again);

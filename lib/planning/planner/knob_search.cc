@@ -14,8 +14,8 @@ namespace ckplan {
 namespace {
 
 constexpr int kRefinements = 4;
-constexpr int64_t kAddedPrecision = 1000;  // Budgets that are nearer than this part are not tried.
-constexpr int64_t kMaxMisfits = 3;         // At 4 grid steps.
+constexpr int64_t kAddedPrecision = 1000;  // Skips budgets that differ by less than 1/1000.
+constexpr int64_t kMaxMisfits = 3;         // Four grid steps apart.
 constexpr int64_t kFarOff = 5;             // A fifth above the budget.
 
 Problem ProblemOf(const TensorGraph& graph, const PlanRequest& request,
@@ -27,7 +27,7 @@ Problem ProblemOf(const TensorGraph& graph, const PlanRequest& request,
   return problem;
 }
 
-// Less overhead is better, then less memory, then the lower setting.
+// Prefers less overhead, then less memory, then the lower setting.
 bool IsBetterForTime(const Candidate& a, const Candidate& b) {
   return std::tuple(a.simulation.overhead, a.simulation.peak, a.setting) <
          std::tuple(b.simulation.overhead, b.simulation.peak, b.setting);
@@ -84,7 +84,7 @@ Result<const Candidate*> KnobSearch::Refine(const Candidate* found, Bytes budget
   });
   if (!refined.ok()) return UnlessCutShort(std::move(refined), found);
   const Simulation& simulation = (*refined)->simulation;
-  // MinPeak's plan has no less memory than any other, whatever the budget.
+  // No plan needs less memory than MinPeak's, so there is nothing to refine.
   const Bytes least = std::min(found->simulation.peak, min_grid_peak_);
   const bool fits = simulation.peak >= least && simulation.peak <= budget;
   return fits && !IsBetterForTime(*found, **refined) ? *refined : found;
@@ -137,7 +137,7 @@ Result<const Candidate*> KnobSearch::MinPeak() {
 
 Result<const Candidate*> KnobSearch::MinPeakAdding(Cost most) {
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, MinPeak());
-  // More memory costs less time, nearly always: halve the range of budgets.
+  // More memory nearly always costs less time, so bisect over budgets.
   Bytes low = least->simulation.peak;
   Bytes high = std::max(low, KeepAllPeak(view_.step));
   while (least->simulation.overhead > most && high - low > Bytes(low.count() / kAddedPrecision) &&
@@ -152,7 +152,7 @@ Result<const Candidate*> KnobSearch::MinPeakAdding(Cost most) {
   return LeastAdding(most);
 }
 
-// The best of all that was tried: first what adds no more than `most`.
+// Returns the best plan tried, preferring those that add at most `most`.
 const Candidate* KnobSearch::LeastAdding(Cost most) const {
   const auto rank = [most](const Candidate& c) {
     const Cost above = std::max(Cost(0), c.simulation.overhead - most);
@@ -189,8 +189,8 @@ Result<Done> KnobSearch::TryBudgets(const std::vector<Bytes>& budgets) {
   return Done{};
 }
 
-// Returns all candidates but those with a lower peak than a plan for the least peak has: within
-// their peaks, BestWithin finds no plan.
+// Returns all candidates except those with a lower peak than MinPeak's plan, because BestWithin
+// finds no plan for such budgets.
 std::vector<const Candidate*> KnobSearch::From(Bytes least) const {
   std::vector<const Candidate*> all;
   for (const auto& [setting, candidate] : tried_) all.push_back(&candidate);
@@ -205,7 +205,7 @@ std::vector<CurvePoint> KnobSearch::FrontFrom(Bytes least) const {
   return FrontOf(std::move(points));
 }
 
-// Returns what was found or, if a stop came first, the best plan so far.
+// Returns `found` or, after a stop, the best plan so far.
 Result<const Candidate*> KnobSearch::UnlessCutShort(Result<const Candidate*> found,
                                                     const Candidate* so_far) {
   const bool is_stopped = !found.ok() && found.error().code == ErrorCode::kTimeout;
@@ -226,14 +226,14 @@ Result<const Candidate*> KnobSearch::SearchWithin(Bytes budget) {
   const bool is_settled =
       !is_near_peak() || (best != nullptr && best->simulation.peak >= min_grid_peak_);
   if (best != nullptr && is_settled) return best;
-  // A plan that MinPeak finds in the gaps of the grid may fit although none on the grid does. If
-  // only a part of the grid was tried, a plan of the rest may fit, or the best plan may have a peak
-  // below that of MinPeak, which is not allowed.
+  // A plan that MinPeak finds between grid points may fit although none on the grid does. If only a
+  // part of the grid was tried, a plan in the rest may fit, or the best plan may have a peak below
+  // MinPeak's, which is not allowed.
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, SearchMinPeak());
   return BestBetween(least->simulation.peak, budget);
 }
 
-// Does the search of SearchWithin for a knob that limits the peak.
+// SearchWithin for a knob that limits the peak.
 Result<const Candidate*> KnobSearch::WithinLimit(Bytes budget) {
   const Knob knob = solver_.knob();
   if (!limits_own_peak()) {
@@ -246,8 +246,7 @@ Result<const Candidate*> KnobSearch::WithinLimit(Bytes budget) {
   return found.ok() && (*found)->simulation.peak > budget ? nullptr : found;
 }
 
-// Tries the least limit at which there is a plan. If limits say little about the measured peak,
-// tries many.
+// Tries the lowest feasible limit, or many limits if they predict the measured peak badly.
 Result<KnobSearch::Settings> KnobSearch::TryLimits() {
   constexpr int64_t kLimits = 16;
   const Knob knob = solver_.knob();
@@ -264,14 +263,14 @@ Result<KnobSearch::Settings> KnobSearch::TryLimits() {
   return settings;
 }
 
-// Tries the part of the grid that matters for a budget, then halves the gap beside the best plan.
+// Tries the part of the grid near a budget, then bisects next to the best plan.
 Result<const Candidate*> KnobSearch::BestAround(Bytes budget) {
   CKPLAN_ASSIGN_OR_RETURN(Settings settings, TryAround(budget));
   CKPLAN_RETURN_IF_ERROR(HalveAround(budget, &settings));
   return BestOf(settings, budget);
 }
 
-// Halves the gap beside the best plan a few times, and adds the settings that it tries.
+// Bisects next to the best plan a few times, and adds the settings tried.
 Result<Done> KnobSearch::HalveAround(Bytes budget, Settings* settings) {
   for (int i = 0; i < kRefinements; ++i) {
     const Candidate* best = BestOf(*settings, budget);
@@ -284,7 +283,7 @@ Result<Done> KnobSearch::HalveAround(Bytes budget, Settings* settings) {
 }
 
 // Returns all settings that BestAround would try for any budget. BestAround only compares peaks
-// with the budget, so the peaks of these settings stand for all budgets.
+// with the budget, so using these settings' peaks as budgets is enough.
 Result<KnobSearch::Settings> KnobSearch::AroundEveryBudget(const std::vector<int64_t>& grid) {
   Settings all;
   std::set<Bytes> seen;
@@ -307,7 +306,7 @@ Result<KnobSearch::Settings> KnobSearch::AroundEveryBudget(const std::vector<int
   return all;
 }
 
-// Returns the best of the settings whose peak is within the budget, or null if there is none.
+// Returns the best setting whose peak fits the budget, or null.
 const Candidate* KnobSearch::BestOf(const Settings& settings, Bytes budget) const {
   const Candidate* found = nullptr;
   for (const int64_t setting : settings) {
@@ -318,7 +317,7 @@ const Candidate* KnobSearch::BestOf(const Settings& settings, Bytes budget) cons
   return found;
 }
 
-// Returns the best of all settings tried so far with a peak in the range, or null if there is none.
+// Returns the best of all settings tried so far with a peak in the range, or null.
 const Candidate* KnobSearch::BestBetween(Bytes low, Bytes high) const {
   const Candidate* found = nullptr;
   for (const auto& [setting, candidate] : tried_) {
@@ -337,7 +336,7 @@ const Candidate* KnobSearch::LeastOf(const Settings& settings) const {
   return least;
 }
 
-// The settings considered do not depend on what has been tried before.
+// Considers the same settings regardless of what was tried before.
 Result<const Candidate*> KnobSearch::SearchMinPeak() {
   Settings settings;
   if (is_peak_limit()) {
@@ -374,7 +373,7 @@ Result<Done> KnobSearch::TryMiddle(int64_t low, int64_t high, Settings* settings
   return Done{};
 }
 
-// Tries every setting of the grid, and halves every gap between them a few times.
+// Tries every setting of the grid, and bisects every gap a few times.
 Result<Done> KnobSearch::TryAll() {
   if (solver_.knob().kind == Knob::Kind::kPaperBudget) return TryWholeFront();
   const std::vector<int64_t> grid = Grid();
@@ -389,8 +388,8 @@ Result<Done> KnobSearch::TryAll() {
   return Done{};
 }
 
-// A plan for a budget of the paper is also the plan for every smaller one down to its own peak, so
-// that peak stands for all of them, and the next plan is found just below it.
+// A plan for a paper's budget is also the plan for every smaller budget down to its own peak. So
+// its peak covers that whole range, and the next plan lies just below it.
 Result<Done> KnobSearch::TryWholeFront() {
   const Knob knob = solver_.knob();
   for (int64_t setting = knob.max; setting >= knob.min; --setting) {
@@ -402,7 +401,7 @@ Result<Done> KnobSearch::TryWholeFront() {
   return Done{};
 }
 
-// Returns settings in equal ratios, from the least to the largest of the range.
+// Returns settings in geometric progression over the whole range.
 std::vector<int64_t> KnobSearch::Grid() const {
   const Knob knob = solver_.knob();
   std::vector<int64_t> grid = {knob.min};
@@ -424,11 +423,11 @@ Result<const Candidate*> KnobSearch::TryOnGrid(int64_t setting) {
   return candidate;
 }
 
-// Tries the part of the grid that matters for a budget. If the knob is a budget on a whole plan,
-// the simulated peak is mostly below the setting. So the search starts at the budget, goes up until
-// several plans in a row do not fit or one is far off, and goes down only if none fits. Other knobs
-// say nothing about the peak, and either end of their range can need the most, so the whole grid is
-// tried.
+// Tries the part of the grid near a budget. If the knob is a budget on a whole plan, the simulated
+// peak is mostly below the setting. So the search starts at the budget and goes up until several
+// plans in a row don't fit, or one is far off; it goes down only if none fits. Other knobs say
+// nothing about the peak, and either end of their range can need the most memory, so the search
+// tries the whole grid.
 Result<KnobSearch::Settings> KnobSearch::TryAround(Bytes budget) {
   const auto fits = [&](const Candidate& c) { return c.simulation.peak <= budget; };
   const std::vector<int64_t> grid = Grid();
@@ -455,9 +454,9 @@ Result<KnobSearch::Settings> KnobSearch::TryAround(Bytes budget) {
   return settings;
 }
 
-// Returns the plan of the canonical strategy {V}, or null for knobs that are not a paper budget.
-// Its only segment is the last, which is kept, so it recomputes nothing. But Eq. 1 charges it in
-// full, so no setting of the knob leads to it.
+// Returns the plan of the canonical strategy {V}, or null unless the knob is a paper budget. Its
+// only segment is the last one, which is kept, so it recomputes nothing. But Eq. 1 charges for all
+// of it, so no setting of the knob leads to it.
 const Candidate* KnobSearch::TryOneSegment() {
   if (solver_.knob().kind != Knob::Kind::kPaperBudget) return nullptr;
   if (one_segment_) return &*one_segment_;
@@ -469,17 +468,17 @@ const Candidate* KnobSearch::TryOneSegment() {
   outcome.paper = {std::nullopt, figures.peak, figures.overhead};
   outcome.is_optimal = true;
   outcome.guarantee = "one segment fits the budget: nothing is recomputed";
-  // A plan with a setting is preferred to an equal one without.
+  // Prefer an equal plan that has a setting.
   return &one_segment_.emplace(Evaluate(Candidate::kNoSetting, std::move(outcome)));
 }
 
-// Sets middle_ to a setting strictly between the two. Returns false if they are too close together.
+// Sets middle_ to a setting strictly between the two. Returns false if there is none.
 bool KnobSearch::HalveGap(int64_t low, int64_t high) {
   middle_ = low + (high - low) / 2;
   return middle_ > low && high - low > low / 1000;
 }
 
-// Halves the gap between the best setting that fits and its neighbour that keeps more.
+// Bisects between the best setting that fits and the next one that keeps more.
 bool KnobSearch::HalveTowardsLessOverhead(const Candidate& best, const Settings& settings) {
   const auto at = settings.find(best.setting);
   if (solver_.knob().kind == Knob::Kind::kSegmentBudget) {

@@ -26,7 +26,7 @@ PlanRequest OfOne(PlanRequest request, SearchEffort effort) {
   return request;
 }
 
-// Replaces the proven bound by the obvious one: no plan, in any order, has an overhead below 0.
+// Replaces the proven bound by the trivial one: an overhead of 0.
 void ProveNothing(BestSolution* solution) {
   solution->lower_bound = 0;
   solution->proof = OverheadProof::kRunOnce;
@@ -70,8 +70,8 @@ void MicroBatchSearch::Add(Found found) {
 }
 
 void MicroBatchSearch::AddWarmStarts(std::optional<Bytes> budget) {
-  // Slow algorithms would take long for each of many limits on one micro-batch, and `best` tries
-  // these limits itself.
+  // Slow algorithms would take too long for many limits on one micro-batch, and `best` tries these
+  // limits itself.
   const WarmStartLimits work{WarmStartWork(one_request_.effort), /*wants_own_order=*/true,
                              /*wants_slow=*/false};
   const PlanProblem problem{graph_, request_, budget, /*wants_least_peak=*/!budget};
@@ -81,7 +81,7 @@ void MicroBatchSearch::AddWarmStarts(std::optional<Bytes> budget) {
     found.limit = found.own_peak;
     Add(std::move(found));
   }
-  PollStop();  // After a stop, the other algorithms return errors; this throws Stopped instead.
+  PollStop();  // After a stop, other algorithms return errors: throw Stopped instead.
 }
 
 Result<Done> MicroBatchSearch::TryGrid() {
@@ -94,14 +94,14 @@ Result<Done> MicroBatchSearch::TryGrid() {
     const Bytes step((high - low).count() / kLimits * i);
     CKPLAN_RETURN_IF_ERROR(Try(i == kLimits ? high : low + step, &quick_));
   }
-  // The plan of least peak may differ from the plan that is found for this peak as a limit.
+  // The plan with the lowest peak may differ from the plan found with this peak as the limit.
   found_.insert(found_.begin(), Measured(low, std::move(least)));
   AddWarmStarts(std::nullopt);
   return GoBelowLeast();
 }
 
-// Lowers the least peak found as long as one search for a byte less succeeds. Otherwise Solve,
-// which begins with such a search, could find less than FindMin.
+// Lowers the lowest peak found as long as a search for one byte less succeeds. Otherwise Solve,
+// which starts with such a search, could find a lower peak than FindMin.
 Result<Done> MicroBatchSearch::GoBelowLeast() {
   for (Bytes least = LeastFound().point.peak;;) {
     CKPLAN_RETURN_IF_ERROR(Try(least - Bytes(1), &search_));
@@ -117,8 +117,8 @@ const MicroBatchSearch::Found& MicroBatchSearch::LeastFound() const {
   });
 }
 
-// Returns the plan of the least memory that adds no more, or the plan of the least time if every
-// plan adds more.
+// Returns the plan with the lowest memory that adds no more or, if every plan adds more, the
+// fastest plan.
 const MicroBatchSearch::Found& MicroBatchSearch::LeastWithin(Cost most_added) const {
   const auto rank = [most_added](const Found& found) {
     const Cost above = std::max(Cost(0), found.point.overhead - most_added);
@@ -145,7 +145,7 @@ const MicroBatchSearch::Found* MicroBatchSearch::BestWithin(Bytes budget) const 
   return best;
 }
 
-// Halves the gap between the limit of the best plan that fits and the next limit a few times.
+// Bisects between the limit of the best plan that fits and the next limit a few times.
 Result<Done> MicroBatchSearch::HalveAbove(Bytes budget) {
   for (int i = 0; i < kHalvings; ++i) {
     const Found* const best = BestWithin(budget);
@@ -159,8 +159,8 @@ Result<Done> MicroBatchSearch::HalveAbove(Bytes budget) {
   return Done{};
 }
 
-// Halves the gap between the limit of the least plan that adds no more and the limit before a few
-// times.
+// Bisects a few times between the limit of the plan with the lowest memory that adds no more, and
+// the limit before it.
 Result<Done> MicroBatchSearch::HalveBelow(Cost most_added) {
   for (int i = 0; i < kHalvings; ++i) {
     const Bytes high = LeastWithin(most_added).limit;
@@ -174,8 +174,7 @@ Result<Done> MicroBatchSearch::HalveBelow(Cost most_added) {
   return Done{};
 }
 
-// Halves the gaps between the limit of the plan that the balance prefers and the limits before and
-// after it a few times.
+// Bisects a few times on both sides of the limit of the plan with the best balance.
 Result<Done> MicroBatchSearch::HalveBesideBalanced() {
   for (int i = 0; i < kHalvings; ++i) {
     const Bytes limit = BalancedFound().limit;
@@ -193,14 +192,14 @@ Result<Done> MicroBatchSearch::HalveBesideBalanced() {
   return Done{};
 }
 
-// Returns whether a bound of this scope holds for the plan. A proof about one order says nothing
-// about plans in another.
+// Tells whether a bound of this scope holds for the plan. Proofs for one order don't apply to
+// others.
 bool MicroBatchSearch::IsOf(BoundScope scope, const Found& found) const {
   return scope == BoundScope::kAnyOrder ||
          (scope == BoundScope::kOwnOrder && search_.IsInOwnOrder(*found.solution.schedule));
 }
 
-// A plan that adds up gradients in another order may be below the bound.
+// A plan that adds gradients in another order may be below the bound.
 PeakBound MicroBatchSearch::MinPeakOf(const Found& found) const {
   const bool is_bound = IsOf(least_peak_.scope, found) && least_peak_.bytes <= found.own_peak;
   return is_bound ? least_peak_ : PeakBound();
@@ -215,7 +214,7 @@ BestSolution MicroBatchSearch::Unproven(const Found& found) const {
 
 Result<BestSolution> MicroBatchSearch::Solve(Bytes budget) {
   CKPLAN_ASSIGN_OR_RETURN(BestSolution relaxed, search_.Solve(budget));
-  // Either not even one micro-batch fits, or all do.
+  // Either no micro-batch fits, or all fit.
   if (!relaxed.schedule) return relaxed;
   if (simulator_.Run(*relaxed.schedule).value().peak <= budget) return relaxed;
   CKPLAN_RETURN_IF_ERROR(TryGrid());

@@ -31,7 +31,7 @@
 namespace ckplan {
 namespace {
 
-// Returns the request as plans hold it: with the algorithm's main name, and one budget in bytes.
+// Returns the request as plans store it: with the algorithm's main name, and one budget in bytes.
 PlanRequest Settled(const PlanProblem& problem, const SolverInfo& info, const Answer& answer,
                     Bytes peak) {
   PlanRequest settled = problem.request;
@@ -44,7 +44,7 @@ PlanRequest Settled(const PlanProblem& problem, const SolverInfo& info, const An
   if (settled.paper_budget.is_given() && answer.paper && answer.paper->budget) {
     settled.paper_budget = Budget::Of(*answer.paper->budget);
   }
-  // The runs of a joint graph may come in any order anyway.
+  // Runs of a joint graph may come in any order.
   if (problem.step.is_joint()) settled.order = StepOrder::kModel;
   settled.budget = settled.total_budget = settled.memory = settled.added_time = {};
   settled.reserve.reset();
@@ -57,7 +57,7 @@ Arena PlaceNowhere(const Timeline& timeline) {
   return {Bytes(0), std::vector<Bytes>(timeline.buffers.size())};
 }
 
-// Turns the answer into a plan, whether or not it fits the budget.
+// Turns the answer into a plan, even if it exceeds the budget.
 Plan PlanOf(const PlanProblem& problem, const SolverInfo& info, const Answer& answer,
             PlanDetail detail = PlanDetail::kWhole) {
   const bool is_tight = problem.step.is_joint() || info.name == kBestAlgorithm;
@@ -73,7 +73,7 @@ Plan PlanOf(const PlanProblem& problem, const SolverInfo& info, const Answer& an
   plan.figures.guarantee = answer.guarantee;
   if (answer.lower_bound) plan.figures.lower_bound_cost = answer.lower_bound;
   if (answer.certificate) AddCertificate(*answer.certificate, &plan.figures);
-  // Only a plan for no limit at all shows what it was chosen from.
+  // Only a plan without limits shows the curve that it was chosen from.
   if (!problem.has_budget()) plan.figures.curve = answer.curve;
   plan.figures.optimizer_state = OptimizerState(problem.request, problem.step.optimized());
   return plan;
@@ -100,19 +100,18 @@ Error Refusal(const PlanProblem& problem, const SolverInfo& info, const Answer& 
   return error;
 }
 
-// Refuses a plan that needs more of the host than the request allows.
+// Rejects a plan that needs more host memory than the request allows.
 Result<Done> CheckHostMemory(const SolverInfo& info, const Plan& plan) {
   const std::optional<Bytes>& budget = plan.request.host_budget;
   if (!budget || !plan.figures.offload || plan.figures.offload->host_peak <= *budget) return Done{};
   const Bytes needed = plan.figures.offload->host_peak;
-  return Error{
-      ErrorCode::kInfeasible,
-      fmt::format("infeasible: the plan by {} needs {} ({} bytes) on the host, and may use "
-                  "{} ({} bytes)",
-                  info.name, HumanBytes(needed), needed.count(), HumanBytes(*budget),
-                  budget->count()),
-      {},
-      {"try", {{"host_memory", std::to_string(needed.count())}}}};
+  return Error{ErrorCode::kInfeasible,
+               fmt::format("infeasible: {}'s plan needs {} ({} bytes) of host memory; the limit is "
+                           "{} ({} bytes)",
+                           info.name, HumanBytes(needed), needed.count(), HumanBytes(*budget),
+                           budget->count()),
+               {},
+               {"try", {{"host_memory", std::to_string(needed.count())}}}};
 }
 
 Result<Plan> SolveAndCheck(const SolverInfo& info, const PlanProblem& problem,
@@ -124,7 +123,7 @@ Result<Plan> SolveAndCheck(const SolverInfo& info, const PlanProblem& problem,
     CKPLAN_RETURN_IF_ERROR(
         CheckDecided(BrokenConstraints(problem.step, problem.request, answer.schedule)));
   }
-  // A plan that `best` has found in time is returned, however long it takes to assemble.
+  // Keep a plan that `best` found in time, however long assembling it takes.
   std::optional<StopsSuspended> whole;
   if (info.name == kBestAlgorithm) whole.emplace();
   Plan plan = PlanOf(problem, info, answer);
@@ -135,7 +134,7 @@ Result<Plan> SolveAndCheck(const SolverInfo& info, const PlanProblem& problem,
   return Checked(problem, std::move(plan));
 }
 
-// Returns the problem that the request poses for the step, without constraints.
+// Turns the request into a problem for the step, without constraints.
 PlanProblem ProblemOf(const TrainingStep& step, const PlanRequest& request) {
   return {step.WithLink(request.offload ? &*request.offload : nullptr),
           request,
@@ -145,8 +144,7 @@ PlanProblem ProblemOf(const TrainingStep& step, const PlanRequest& request) {
           BalanceBy(step, request)};
 }
 
-// Calls `use` with the problem that the request poses for the step. A stop or a lack of memory
-// becomes an error.
+// Calls `use` with the request's problem for the step. A stop or a lack of memory becomes an error.
 template <typename Use>
 auto WithProblem(const SolverInfo& info, const TrainingStep& step, const PlanRequest& request,
                  const SolveLimits& limits, Use use)
@@ -176,7 +174,7 @@ Result<Plan> MakePlanBy(const SolverInfo& info, const TrainingStep& step,
   });
 }
 
-// Returns whether plan a is better than plan b; both answer the problem. Names break ties.
+// Tells whether plan a is a better solution than plan b. Names break ties.
 bool IsBetter(const Plan& a, const Plan& b, const PlanProblem& problem) {
   const CurvePoint point_a{a.figures.peak, a.figures.overhead};
   const CurvePoint point_b{b.figures.peak, b.figures.overhead};
@@ -184,7 +182,7 @@ bool IsBetter(const Plan& a, const Plan& b, const PlanProblem& problem) {
   return problem.IsBetter(point_a, point_b);
 }
 
-// Algorithms that answer at once come first, so that a time limit cuts short only the searches.
+// Fast algorithms come first, so that a time limit only cuts short the slow ones.
 std::vector<const SolverInfo*> FastFirst(const PlanRequest& request) {
   std::vector<const SolverInfo*> solvers;
   for (const SolverInfo& info : AllSolvers()) solvers.push_back(&info);
@@ -196,14 +194,14 @@ std::vector<const SolverInfo*> FastFirst(const PlanRequest& request) {
   return solvers;
 }
 
-// Returns how well an error explains that no algorithm has a plan: the error of the highest weight
-// is shown. The weight is lowest if an algorithm merely does not support the request or the graph.
+// Ranks errors by how well they explain why no algorithm has a plan. Errors that only say that an
+// algorithm doesn't support the request or the graph rank lowest.
 int WeightOf(ErrorCode code) {
   if (code == ErrorCode::kTimeout) return 2;
   return code == ErrorCode::kInfeasible ? 1 : 0;
 }
 
-// Returns the best plan by any algorithm, or the error that explains why there is none.
+// Returns the best plan of all algorithms, or the error that best explains why none has a plan.
 Result<Plan> BestOfAll(const TrainingStep& step, const PlanRequest& request,
                        const SolveLimits& limits, Shortage* shortage) {
   const PlanProblem problem = ProblemOf(step, request);
@@ -229,12 +227,10 @@ Result<Plan> MakeAutoPlan(const SolverInfo& info, const TrainingStep& step,
                           Shortage* shortage) {
   CKPLAN_RETURN_IF_ERROR(CheckRequest(info, step, request));
   if (!PeakBudgetOf(request).is_given() && !request.added_time.is_given()) {
-    return Error{
-        ErrorCode::kUsage,
-        "auto takes the best plan within a limit on the peak or on the added time, and none "
-        "is given",
-        {},
-        {"add", {{"budget", "60%"}}}};
+    return Error{ErrorCode::kUsage,
+                 "auto needs a budget or a limit on the added time",
+                 {},
+                 {"add", {{"budget", "60%"}}}};
   }
   Result<Plan> best = BestOfAll(step, request, limits, shortage);
   const bool is_refused = !best.ok() && best.error().code == ErrorCode::kInfeasible;
@@ -244,7 +240,7 @@ Result<Plan> MakeAutoPlan(const SolverInfo& info, const TrainingStep& step,
   Shortage unreported;
   CKPLAN_ASSIGN_OR_RETURN(const Plan plan, BestOfAll(step, least, limits, &unreported));
   const PlanProblem problem{step, request, BudgetInBytes(step, request)};
-  return Infeasible(problem, fmt::format("auto, by {} at best,", plan.request.algorithm), plan);
+  return Infeasible(problem, fmt::format("auto ({} came closest)", plan.request.algorithm), plan);
 }
 
 }  // namespace
@@ -263,8 +259,8 @@ Result<Plan> MakePlan(const TrainingStep& step, const PlanRequest& request,
 
 Result<Plan> MakePlan(const Source& source, const PlanRequest& request, const SolveLimits& limits,
                       Shortage* shortage) {
-  // Checking the request and explaining a refusal walk over the graph as well, so they can be
-  // stopped too.
+  // Checking the request and explaining an error also walk the graph, so a stop must work there,
+  // too.
   CKPLAN_ASSIGN_OR_RETURN(
       Plan plan, UnlessStopped([&] { return MakePlan(source.step(), request, limits, shortage); }));
   for (const RequestField& field : RequestFields()) {

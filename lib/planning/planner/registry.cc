@@ -51,7 +51,7 @@ constexpr std::string_view kHePaper =
     "activation_memory_budget of PyTorch, pull request 126320; He, Yu: Transcending Runtime-Memory "
     "Tradeoffs in Checkpointing by being Fusion Aware, MLSys 2023";
 
-// The one list from which `ckplan algos`, --algo, the shared tests and the docs are made.
+// `ckplan algos`, --algo, the shared tests and the docs are all generated from this list.
 constexpr std::array kSolvers = {
     SolverInfo{"approx-dp", "dynamic program over the closures of single nodes", kKusumotoPaper,
                Guarantee::kHeuristic, GraphClass::kAnyDag, true, Kind::kPaperBudget,
@@ -122,7 +122,7 @@ constexpr std::array kSolvers = {
                PrepareOnExpansion<PrepareTorchBudgetRuns>, PrepareTorchBudgetRuns},
 };
 
-// They answer requests with a link to the host only.
+// These algorithms need a link to the host.
 constexpr std::array kOffloadSolvers = {
     SolverInfo{"offload-costliest", "copy to the host what takes longest to make per byte", "none",
                Guarantee::kHeuristic, GraphClass::kAnyDag, false, Kind::kPeakLimit, nullptr,
@@ -203,7 +203,7 @@ constexpr std::array kContainments = {
     Containment{"chen-greedy", "chen-search"},
     // Closures are lower sets.
     Containment{"exact-dp", "approx-dp"},
-    // The nodes between two splitting vertices are a close set.
+    // The nodes between two splitting vertices form a closed set.
     Containment{"feng-acg", "feng-linear"},
     Containment{"kusumoto-exhaustive", "approx-dp"},
 };
@@ -252,7 +252,7 @@ Result<const SolverInfo*> FindSolver(std::string_view name) {
   }
   const std::string meant = DidYouMean(name, names);
   return MakeError(ErrorCode::kUsage,
-                   fmt::format("unknown algorithm \"{}\"{} `ckplan algos` lists all", name,
+                   fmt::format("unknown algorithm \"{}\"{} run `ckplan algos` for the list", name,
                                meant.empty() ? ";" : meant));
 }
 

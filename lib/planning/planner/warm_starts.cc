@@ -58,7 +58,7 @@ std::vector<Schedule> WarmStarts(const PlanProblem& problem, const WarmStartLimi
     for (const SolverInfo& info : AllSolvers()) {
       if (IsSlow(info) != is_slow || !CanPlan(info, problem.step)) continue;
       if (!work.wants_own_order && PlansRuns(info)) continue;
-      // On a joint graph, the search starts from keeping everything anyway.
+      // On a joint graph, keep-all is always a start.
       const bool is_start = problem.step.is_joint() && info.guarantee == Guarantee::kBaseline;
       if (!is_start) add(info);
     }
