@@ -1,12 +1,12 @@
-// Keeps k results on each level, and solves the segments between them in the same way.
+// Keeps k results per level, and solves the segments between them recursively.
 //
 //   Chen, Xu, Zhang, Guestrin. "Training Deep Nets with Sublinear Memory Cost", 2016,
 //   section 4.4, Eq. 2 and 3.
 //
 // Idea. Cut the chain into k + 1 segments and treat each as one operator. Its backward is a
-// training step of its own over fewer layers: it runs the segment's forward again, keeps k results,
-// and cuts the segment in turn. So a layer is recomputed once for each level on which its segment
-// is not the last one (mirror counts above 1), and g(n) = k + g(n / (k + 1)) = k log_{k+1} n.
+// training step of its own over fewer layers: it reruns the segment's forward, keeps k results, and
+// cuts the segment in turn. So a layer is recomputed once per level on which its segment is not the
+// last (mirror counts above 1), and g(n) = k + g(n / (k + 1)) = k log_{k+1} n.
 //
 // Guarantee  k ceil(log_{k+1} n) kept results for a chain of n layers, each of which is recomputed
 //            at most ceil(log_{k+1} n) times. For equal layers the simulated peak is at most three

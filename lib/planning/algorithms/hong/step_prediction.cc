@@ -36,7 +36,7 @@ namespace {
 
 Error NoCheckpoints(std::string why) { return MakeError(ErrorCode::kUnsupported, std::move(why)); }
 
-// The list d_i of the nodes or layers that the plan's algorithm decided on.
+// The list d_i of the nodes or layers that the plan's algorithm planned.
 class PlannedList {
  public:
   PlannedList(const TensorGraph& graph, const Plan& plan) : graph_(graph), plan_(plan) {
@@ -61,7 +61,7 @@ class PlannedList {
   const LayerList& list() const { return list_; }
   size_t position_of(NodeId id) const { return position_of_[id]; }
 
-  // Returns the positions of the checkpoints, ascending, with both ends.
+  // Returns the positions of the checkpoints, ascending, including both ends.
   Result<std::vector<size_t>> Checkpoints() const {
     constexpr int32_t kNoNode = -1;
     std::vector<int32_t> segment_at(list_.sizes.size(), kNoNode);
@@ -89,7 +89,7 @@ class PlannedList {
 
  private:
   static Error EndsElsewhere() {
-    return NoCheckpoints("a segment ends elsewhere than at a vertex that splits the graph");
+    return NoCheckpoints("a segment does not end at a vertex that splits the graph");
   }
 
   // Checks that the plan keeps and recomputes what these checkpoints imply.
@@ -108,14 +108,13 @@ class PlannedList {
                             NeedsGradient(graph_, id);
       if (decision.recompute_count > allowed_runs || is_extra) {
         return NoCheckpoints(
-            "the plan keeps or recomputes otherwise than from the end of a "
-            "segment to the next");
+            "the plan does not keep exactly the end of each segment",
       }
     }
     return Done{};
   }
 
-  // Returns whether a node in a later segment reads an output of the node.
+  // Tells whether a node in a later segment reads one of the node's outputs.
   bool IsReadLater(NodeId id) const {
     for (const TensorId output : graph_.node(id).outputs) {
       for (const NodeId reader : graph_.tensor(output).consumers) {
