@@ -13,7 +13,7 @@
 namespace ckplan {
 namespace {
 
-// The temperature falls in 2^10 equal ratios, so that ten square roots give the ratio.
+// The temperature falls geometrically over 2^10 stages, so that ten square roots give the ratio.
 constexpr int kOffloadStageRoots = 10;
 constexpr int64_t kOffloadStages = 1 << kOffloadStageRoots;
 constexpr size_t kOffloadThresholds = 4096;
@@ -21,22 +21,22 @@ constexpr int kOffloadTries = 24;
 constexpr int kOffloadRepairs = 3;
 constexpr size_t kMaxMissing = 4;
 constexpr int64_t kOffloadStopPolls = 64;
-// Temperatures are parts of the time that the sequence adds, but of no less than this part of a
-// step: a plan that adds next to nothing could not change otherwise.
+// Temperatures are relative to the time that the sequence adds, but to at least this part of a
+// step: a plan that adds almost nothing could not change otherwise.
 constexpr double kMinHeat = 3e-2;
-// The charge for memory above the budget is adjusted after this many stages: it rises by the
-// first factor or falls by the second.
+// The charge for memory above the budget is adjusted after this many stages: it rises by the first
+// factor or falls by the second.
 constexpr int64_t kRaiseStages = kOffloadStages / 16;
 constexpr int64_t kFollowStages = kOffloadStages / 64;
 constexpr double kChargeRise = 1.5;
 constexpr double kChargeFall = 0.9;
 // No sequence ends later: a double below the largest time.
 constexpr double kLatestEnd = 0x1p62;
-// The work of a move that is refused before it is scheduled, in steps.
+// The work of a move that is rejected before it is scheduled, in actions.
 constexpr int64_t kWorkOfMove = 50;
 
-// Returns -ln(u) for u in the middle of equal parts of (0, 1), with operations that give the same
-// bits on every machine.
+// Returns -ln(u) for u in the middle of equal parts of (0, 1). Gives the same bits on every
+// machine.
 std::array<double, kOffloadThresholds> MakeOffloadThresholds() {
   std::array<double, kOffloadThresholds> thresholds{};
   double log = 0;
@@ -131,31 +131,30 @@ class OffloadAnnealer {
   const std::array<double, kOffloadThresholds> thresholds_;
   std::vector<int32_t> movable_;
   double memory_weight_ = 1;
-  // These are of the sequence as it was last measured: its time, and a charge for memory above the
-  // budgets.
+  // Of the sequence last measured: its time, and the charge for memory above the budgets.
   int64_t end_ = 0;
   double charge_ = 0;
   bool fits_ = false;
-  // These are of the sequence as it was last accepted.
+  // The same for the sequence last accepted.
   double energy_ = 0;
   int64_t end_now_ = 0;
   double charge_now_ = 0;
-  double most_ = 0;  // The energy that the move may lead to.
+  double most_ = 0;  // The maximum energy after the move.
   int64_t work_done_ = 0;
   int64_t accepted_ = 0;
   std::vector<int32_t> erased_;
   OffloadAnnealOutcome best_;
 };
 
-// Finds the time of the sequence, and whether it fits. A sequence above the budget is measured as
-// if the budget were its peak. It pays for what it takes more of either memory. If it ends after
-// `latest_end`, it is only known that it does.
+// Computes the sequence's time, and whether it fits. Measures a sequence above the budget as if the
+// budget were its peak, and charges for the excess of either memory. If the sequence ends after
+// `latest_end`, only that is known.
 void OffloadAnnealer::Measure(int64_t latest_end) {
   const CopyPlan& plan =
       scheduler_.Run(sequence_.Task(), std::max(limits_.budget, sequence_.peak()), latest_end);
-  // To list the runs takes about as long as to schedule a quarter of them.
+  // Listing the runs takes about as long as scheduling a quarter of them.
   work_done_ += plan.runs + sequence_.step_count() / 4;
-  CKPLAN_CHECK(plan.fits, "a sequence fits its own peak if everything is copied in time");
+  CKPLAN_CHECK(plan.fits, "a sequence fits its own peak if all copies are in time");
   const double host_energy =
       limits_.host_budget ? ChargeFor(plan.host_peak, *limits_.host_budget) : 0;
   fits_ = sequence_.peak() <= limits_.budget && host_energy == 0;
@@ -233,7 +232,7 @@ void OffloadAnnealer::Move(double temperature) {
   Accept();
 }
 
-// Returns whether the changed sequence is accepted. It is not scheduled if its runs and its memory
+// Tells whether to accept the changed sequence. Doesn't schedule it if its runs and its memory
 // alone are too much.
 bool OffloadAnnealer::IsWorthwhile() {
   const double latest_end = most_ - memory_weight_ * MemoryEnergy();
@@ -268,8 +267,8 @@ bool OffloadAnnealer::LoadBefore(int32_t value, int32_t slot) {
   return true;
 }
 
-// Adds a run of the operation, as shortly before the slot as possible. By chance, it also makes or
-// loads those of its reads that would have to be kept for it.
+// Adds a run of the operation as close before the slot as possible. At random, also recomputes or
+// loads reads that would otherwise have to be kept for it.
 bool OffloadAnnealer::RunAgainBefore(int32_t op, int32_t slot, int depth) {
   if (!problem_.may_repeat[At(op)]) return false;
   const std::span<const int32_t> runs = sequence_.SlotsOf(op);
@@ -297,13 +296,13 @@ bool OffloadAnnealer::RunAgainBefore(int32_t op, int32_t slot, int depth) {
   return true;
 }
 
-// Whether all reads still find a version without this step.
+// Tells whether all reads still find a version without this action.
 bool OffloadAnnealer::MayErase(int32_t slot) const {
   const int32_t step = sequence_.StepAt(slot);
   return IsLoad(problem_, step) || sequence_.SlotsOf(step).front() != slot;
 }
 
-// Erases the step, and those that made only what it reads.
+// Erases the action, and those that only served its reads.
 void OffloadAnnealer::EraseWithNeeds(int32_t slot) {
   erased_.assign(1, slot);
   std::vector<int32_t> steps = {sequence_.StepAt(slot)};
@@ -324,7 +323,7 @@ void OffloadAnnealer::EraseWithNeeds(int32_t slot) {
   }
 }
 
-// Returns the slot of a load or of a second run, or -1.
+// Returns the slot of a random load or rerun, or -1.
 int32_t OffloadAnnealer::RandomExtraSlot() {
   const std::span<const int32_t> extra = sequence_.Extra();
   if (extra.empty()) return -1;
@@ -359,7 +358,7 @@ bool OffloadAnnealer::TryRemove() {
   return true;
 }
 
-// Loads what a second run makes, instead of running it.
+// Replaces a rerun by loads of its results.
 bool OffloadAnnealer::TryToLoad() {
   const int32_t slot = RandomExtraSlot();
   if (slot < 0 || IsLoad(problem_, sequence_.StepAt(slot))) return false;
@@ -388,7 +387,7 @@ bool OffloadAnnealer::TryToRun() {
   return RunAgainBefore(problem_.producer[At(value)], *next, Chance(70) ? 1 + Below(3) : 0);
 }
 
-// Moves a load or a second run.
+// Moves a load or a rerun.
 bool OffloadAnnealer::TryShift() {
   const int32_t slot = RandomExtraSlot();
   if (slot < 0) return false;
@@ -414,7 +413,7 @@ bool OffloadAnnealer::TryShift() {
   return true;
 }
 
-// Shortens a lifetime that spans the peak: the value is made again or loaded for its next read.
+// Shortens a lifetime that spans the peak: recomputes or loads the value for its next read.
 bool OffloadAnnealer::RelievePeak() {
   const int32_t peak_slot = sequence_.PeakSlot();
   for (int i = 0; i < kOffloadTries; ++i) {
@@ -435,7 +434,7 @@ bool OffloadAnnealer::RelievePeak() {
   return false;
 }
 
-// Removes a step, and restores the peak by others.
+// Removes an action, and repairs the peak with others.
 bool OffloadAnnealer::TryEject() {
   if (!TryRemove()) return false;
   for (int i = 0; i < kOffloadRepairs; ++i) {

@@ -14,16 +14,16 @@ namespace {
 
 constexpr int kMaxTrials = 11;
 
-// If plans may add at most a step divided by this, programs over moments are quick, while the
-// curve, with few reruns to choose from, leaves larger gaps.
+// If plans may add at most a step divided by this, programs over moments are fast, while the curve,
+// with few reruns to choose from, leaves larger gaps.
 constexpr int64_t kLittleParts = 20;
 
 // LowerPeakWithin ends after this many searches, or within the largest peak divided by kNearPeaks.
 constexpr int kMaxLowerings = 4;
 constexpr int64_t kNearPeaks = 256;
 
-// Returns the work of the programs in all trials. A tiny graph is mostly settled in a few
-// milliseconds, but otherwise each trial would use all of its work.
+// Returns the work of programs over all trials. Small graphs are mostly settled in a few
+// milliseconds; otherwise each trial would use all of its work.
 int64_t WorkOfAllPrograms(const BestWork& work, int32_t op_count) {
   const int64_t ops = std::min<int64_t>(op_count, work.full_ops);
   return std::max(work.programs, kMaxTrials * work.programs / work.full_ops * ops);
@@ -48,7 +48,7 @@ Result<LeastPeak> FindMinPeak(BestProblem* problem, BestOptions options, int64_t
       least.runs = std::move(tried.runs);
       options.starts = {*least.runs};
     } else {
-      // The proof holds for all plans that the search looks for.
+      // The proof holds for all plans that the search considers.
       refused = std::max(options.budget, tried.least_peak.bytes.count() - 1);
     }
     if (tried.least_peak.bytes > least.bound.bytes) least.bound = tried.least_peak;
@@ -162,7 +162,7 @@ Result<Done> TradeOff::Try(int64_t budget, std::optional<int64_t> enough) {
   if (found.plan) priced = search_->Priced(*found.plan);
   if (priced) Add(*priced);
   if (!enough || (priced && priced->overhead <= *enough)) return Done{};
-  // The proof holds for all plans that the search looks for.
+  // The proof holds for all plans that the search considers.
   refusals_.push_back({std::max(budget, found.least_peak - 1), *enough});
   return Done{};
 }
