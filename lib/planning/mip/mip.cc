@@ -11,7 +11,7 @@ namespace {
 
 // Sorts entries by column and adds up those in the same column. The sort is stable, so the sums are
 // the same on every machine.
-std::vector<MipEntry> Canonical(std::vector<MipEntry> entries) {
+std::vector<MipEntry> SortAndMerge(std::vector<MipEntry> entries) {
   std::stable_sort(entries.begin(), entries.end(),
                    [](const MipEntry& a, const MipEntry& b) { return a.column < b.column; });
   std::vector<MipEntry> merged;
@@ -45,7 +45,7 @@ int MipModel::AddRow(double lower, double upper, std::vector<MipEntry> entries) 
     CKPLAN_CHECK(entry.column >= 0 && static_cast<size_t>(entry.column) < columns_.size(),
                  "a row uses only existing columns");
   }
-  rows_.push_back({lower, upper, Canonical(std::move(entries))});
+  rows_.push_back({lower, upper, SortAndMerge(std::move(entries))});
   return static_cast<int>(rows_.size()) - 1;
 }
 

@@ -25,7 +25,7 @@ struct Destroy {
 };
 using Highs = std::unique_ptr<void, Destroy>;
 
-HighsInt Clamped(int64_t limit) {
+HighsInt ClampToInt(int64_t limit) {
   return static_cast<HighsInt>(std::clamp<int64_t>(limit, 0, std::numeric_limits<HighsInt>::max()));
 }
 
@@ -60,10 +60,10 @@ void SetLimits(void* highs, const MipLimits& limits, bool is_linear) {
   SetDouble(highs, "mip_rel_gap", limits.relative_gap);
   SetDouble(highs, "mip_abs_gap", limits.absolute_gap);
   SetDouble(highs, "mip_feasibility_tolerance", kMipTolerance);
-  SetInt(highs, "mip_max_nodes", Clamped(limits.nodes));
+  SetInt(highs, "mip_max_nodes", ClampToInt(limits.nodes));
   if (!is_linear) return;
   SetText(highs, "solver", "simplex");
-  SetInt(highs, "simplex_iteration_limit", Clamped(limits.lp_iterations));
+  SetInt(highs, "simplex_iteration_limit", ClampToInt(limits.lp_iterations));
 }
 
 // The model as HiGHS takes it, row by row.
@@ -141,7 +141,7 @@ Result<Done> Pass(void* highs, const MipModel& model, bool is_linear) {
   return Done{};
 }
 
-std::vector<double> Rounded(std::vector<double> values, const MipModel& model) {
+std::vector<double> RoundIntegers(std::vector<double> values, const MipModel& model) {
   for (size_t j = 0; j < values.size(); ++j) {
     if (model.columns()[j].is_integer) values[j] = std::round(values[j]);
   }
@@ -175,7 +175,7 @@ bool StopIsRequested(int64_t work) {
 
 // Shows the caller the best solution once it is near the bound. Returns true if the caller needs no
 // proof for it. No exception may pass through HiGHS.
-bool IsRefused(double primal_bound, double dual_bound, Interrupt* interrupt) {
+bool IsProofUnneeded(double primal_bound, double dual_bound, Interrupt* interrupt) {
   const MipOptions& options = interrupt->options;
   const bool is_near = primal_bound - dual_bound <= options.doubtful_gap;
   if (interrupt->best.empty() || !is_near) return false;
@@ -189,10 +189,11 @@ bool IsRefused(double primal_bound, double dual_bound, Interrupt* interrupt) {
 }
 
 // Records a better solution. No exception may pass through HiGHS.
-void TakeSolution(const double* values, Interrupt* interrupt) {
+void RecordSolution(const double* values, Interrupt* interrupt) {
   const MipOptions& options = interrupt->options;
   try {
-    std::vector<double> best = Rounded({values, values + interrupt->columns()}, interrupt->model);
+    std::vector<double> best =
+        RoundIntegers({values, values + interrupt->columns()}, interrupt->model);
     // HiGHS may find more solutions before it can be interrupted.
     if (!interrupt->is_solved && options.is_solution_enough) {
       interrupt->is_solved = options.is_solution_enough(best);
@@ -209,7 +210,7 @@ void InterruptWhenSpent(int type, const char*, const HighsCallbackDataOut* out,
                         HighsCallbackDataIn* in, void* context) {
   auto& interrupt = *static_cast<Interrupt*>(context);
   if (type == kHighsCallbackMipImprovingSolution) {
-    TakeSolution(out->mip_solution, &interrupt);
+    RecordSolution(out->mip_solution, &interrupt);
     return;
   }
   const bool is_mip = type == kHighsCallbackMipInterrupt;
@@ -227,7 +228,7 @@ void InterruptWhenSpent(int type, const char*, const HighsCallbackDataOut* out,
   const bool is_spent =
       is_mip && (interrupt.iterations >= limits.lp_iterations || interrupt.work >= limits.work);
   const bool is_refused =
-      is_mip && IsRefused(out->mip_primal_bound, out->mip_dual_bound, &interrupt);
+      is_mip && IsProofUnneeded(out->mip_primal_bound, out->mip_dual_bound, &interrupt);
   const auto& is_bound_enough = interrupt.options.is_bound_enough;
   const bool is_enough = is_mip && is_bound_enough && is_bound_enough(out->mip_dual_bound);
   const bool is_over = is_spent || is_refused || is_enough || interrupt.is_solved;
@@ -260,7 +261,7 @@ HighsInt IntInfo(void* highs, const char* name) {
 }
 
 // HiGHS reports nothing for a model without columns, so check each row here.
-MipOutcome WithoutColumns(const MipModel& model) {
+MipOutcome SolveWithoutColumns(const MipModel& model) {
   const std::vector<double> nothing;
   if (!model.IsFeasible(nothing)) {
     return {.status = MipStatus::kInfeasible, .bound = kMipInfinity};
@@ -269,7 +270,7 @@ MipOutcome WithoutColumns(const MipModel& model) {
 }
 
 // Tells whether the bounds of the columns alone bound the cost from below.
-bool HasMinCost(const MipModel& model) {
+bool IsCostBounded(const MipModel& model) {
   return std::all_of(model.columns().begin(), model.columns().end(), [](const MipColumn& column) {
     if (column.cost == 0) return true;
     return std::isfinite(column.cost > 0 ? column.lower : column.upper);
@@ -289,7 +290,7 @@ Result<MipStatus> StatusOf(HighsInt model_status, const MipModel& model) {
     case kHighsModelStatusInterrupt:
       return MipStatus::kStopped;
     case kHighsModelStatusUnboundedOrInfeasible:
-      if (HasMinCost(model)) return MipStatus::kInfeasible;
+      if (IsCostBounded(model)) return MipStatus::kInfeasible;
       [[fallthrough]];
     case kHighsModelStatusUnbounded:
       return MakeError(ErrorCode::kInvalidInput,
@@ -304,7 +305,7 @@ std::optional<std::vector<double>> Values(void* highs, const MipModel& model, bo
   if (IntInfo(highs, "primal_solution_status") != kHighsSolutionStatusFeasible) return {};
   std::vector<double> values(model.columns().size());
   Highs_getSolution(highs, values.data(), nullptr, nullptr, nullptr);
-  return is_linear ? values : Rounded(std::move(values), model);
+  return is_linear ? values : RoundIntegers(std::move(values), model);
 }
 
 MipOutcome Read(void* highs, MipStatus status, const MipModel& model, bool is_linear) {
@@ -330,7 +331,7 @@ bool HasMipSolver() { return true; }
 
 Result<MipOutcome> SolveMip(const MipModel& model, const MipLimits& limits,
                             const MipOptions& options) {
-  if (model.columns().empty()) return WithoutColumns(model);
+  if (model.columns().empty()) return SolveWithoutColumns(model);
   const bool is_linear =
       options.relax || std::none_of(model.columns().begin(), model.columns().end(),
                                     [](const MipColumn& column) { return column.is_integer; });

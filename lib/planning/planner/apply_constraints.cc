@@ -4,7 +4,7 @@
 
 namespace ckplan {
 
-std::string_view UnderConstraints(const PlanRequest& request) {
+std::string_view ConstraintsSuffix(const PlanRequest& request) {
   return HasConstraints(request) ? " under the constraints" : "";
 }
 
@@ -19,7 +19,7 @@ Result<Done> CheckConstraints(const TensorGraph& graph, const PlanRequest& reque
                {"leave out", {{"liveness", ""}}}};
 }
 
-Result<Done> CheckDecided(const std::vector<std::string>& broken) {
+Result<Done> CheckDecisions(const std::vector<std::string>& broken) {
   if (broken.empty()) return Done{};
   constexpr size_t kMaxShown = 5;
   Error error = MakeError(ErrorCode::kUsage, "the decisions violate the " + broken.front());

@@ -21,14 +21,14 @@ inline constexpr std::string_view kChangedForConstraints =
     "; then changed to satisfy the constraints";
 
 // Appended to the scope of a proof: " under the constraints", or "" without constraints.
-std::string_view UnderConstraints(const PlanRequest& request);
+std::string_view ConstraintsSuffix(const PlanRequest& request);
 
 // Checks that the constraints match parts of the graph and that the request can have constraints.
 Result<Done> CheckConstraints(const TensorGraph& graph, const PlanRequest& request);
 
 // Fails with kUsage if a constraint is broken, and lists all broken ones. Given decisions are never
 // changed to satisfy constraints.
-Result<Done> CheckDecided(const std::vector<std::string>& broken);
+Result<Done> CheckDecisions(const std::vector<std::string>& broken);
 
 // A step with a request's constraints applied. Forward graphs are left unchanged.
 class ConstrainedStep {

@@ -15,9 +15,9 @@
 namespace ckplan {
 
 // Returns the fastest plan within the budget or, if none fits, the plan with the lowest peak. A
-// problem without a budget gets the plan with the lowest peak that adds at most AllowedAddition. If
-// the problem limits the added time, further searches try to prove that this peak is minimal. For a
-// balance, returns the plan with the lowest product of peak and time on the curve.
+// problem without a budget gets the plan with the lowest peak that adds at most AllowedAddedTime.
+// If the problem limits the added time, further searches try to prove that this peak is minimal.
+// For a balance, returns the plan with the lowest product of peak and time on the curve.
 //
 // The plan is at least as good as that of every registered algorithm for the same request: the
 // search starts from their plans unless it has proven that none is better. Quick effort skips the

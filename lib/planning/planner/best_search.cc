@@ -40,8 +40,8 @@ BestSolution SolutionFrom(const BestOutcome& outcome, const Expansion& expansion
 
 }  // namespace
 
-Result<Done> ReadShownPoints(Cost most_added, Cost step, const CurveWork& work,
-                             BestProblem* problem) {
+Result<Done> TraceShownPoints(Cost most_added, Cost step, const CurveWork& work,
+                              BestProblem* problem) {
   TradeOffCurve* const curve = problem->curve();
   curve->Trace(work);
   std::vector<int64_t> limits = {most_added.count()};
@@ -63,7 +63,7 @@ void AddMinPeaks(const TradeOffCurve& curve, std::vector<CurvePoint>* points) {
   }
 }
 
-void ReadBetweenPoints(const CurveWork& work, TradeOffCurve* curve) {
+void RefineBetweenPoints(const CurveWork& work, TradeOffCurve* curve) {
   constexpr int kMaxReadings = 64;
   constexpr size_t kManyPoints = 16;
   Bytes at = Bytes(std::numeric_limits<int64_t>::max());
@@ -79,7 +79,7 @@ void ReadBetweenPoints(const CurveWork& work, TradeOffCurve* curve) {
   }
 }
 
-void ReadForBalance(const Balance& balance, const CurveWork& work, TradeOffCurve* curve) {
+void RefineForBalance(const Balance& balance, const CurveWork& work, TradeOffCurve* curve) {
   constexpr int kRounds = 4;
   for (int i = 0; i < kRounds; ++i) {
     const std::vector<CurvePoint> known = curve->Points();
@@ -115,20 +115,20 @@ BestSearch::BestSearch(const TensorGraph& graph, const PlanRequest& request,
       constraints_(HasConstraints(request) ? std::optional(ConstraintsOf(graph, request).value())
                                            : std::nullopt),
       own_order_(OwnForwardOrder(graph)),
-      expansion_(WithConstraints(ExpandTensorGraph(graph))),
-      own_problem_(expansion_.graph, RecomputedOf(expansion_)) {
+      expansion_(ApplyConstraints(ExpandTensorGraph(graph))),
+      own_problem_(expansion_.graph, FindRecomputed(expansion_)) {
   if (request.order != StepOrder::kFree) return;
-  any_order_ = WithConstraints(ExpandForAnyOrder(graph));
-  any_order_problem_.emplace(any_order_->graph, RecomputedOf(*any_order_));
+  any_order_ = ApplyConstraints(ExpandForAnyOrder(graph));
+  any_order_problem_.emplace(any_order_->graph, FindRecomputed(*any_order_));
 }
 
-Expansion BestSearch::WithConstraints(Expansion expansion) const {
+Expansion BestSearch::ApplyConstraints(Expansion expansion) const {
   if (!constraints_ || !constraints_->has_once()) return expansion;
   return WithRunsOnce(expansion, constraints_->runs_once);
 }
 
 // Returns the operations that must be recomputed, or an empty list.
-IdVector<OpId, bool> BestSearch::RecomputedOf(const Expansion& expansion) const {
+IdVector<OpId, bool> BestSearch::FindRecomputed(const Expansion& expansion) const {
   if (!constraints_ || !constraints_->has_recomputed()) return {};
   IdVector<OpId, bool> recomputed(expansion.step_of.size());
   for (const OpId op : recomputed.ids()) {
@@ -138,7 +138,7 @@ IdVector<OpId, bool> BestSearch::RecomputedOf(const Expansion& expansion) const 
   return recomputed;
 }
 
-BestSolution BestSearch::KeepingAll() const {
+BestSolution BestSearch::KeepAllSolution() const {
   const Schedule all = KeepAllSchedule(own_order_);
   if (!constraints_) return {all, 0, 0, true};
   return SolutionOf(ScheduleRules(graph_, *constraints_).ConstrainedTo(all));
@@ -190,7 +190,7 @@ Result<BestSolution> BestSearch::SolveForMinPeak() {
 }
 
 Result<BestSolution> BestSearch::FindMin() {
-  BestSolution least = LeastWarmStart();
+  BestSolution least = MinPeakWarmStart();
   KeepInCaseOfStop(least);
   BestOptions options;
   options.work = kQuickWork;
@@ -199,17 +199,17 @@ Result<BestSolution> BestSearch::FindMin() {
                           FindMinPeak(&own_problem_, std::move(options), PeakOf(least).count()));
   if (lower.runs) least = SolutionOf(ScheduleOf(expansion_, *lower.runs));
   least.least_peak = lower.bound;
-  return any_order_ ? FindLeastInAnyOrder(least) : least;
+  return any_order_ ? FindMinInAnyOrder(least) : least;
 }
 
 Result<BestSolution> BestSearch::SolveWithinAddedTime(Cost most_added) {
-  const BestSolution all = KeepingAll();
+  const BestSolution all = KeepAllSolution();
   KeepInCaseOfStop(all);
   has_curve_ = true;
   curve().Offer(RunsOf(expansion_, *all.schedule));
   try {
     CKPLAN_RETURN_IF_ERROR(
-        ReadShownPoints(most_added, StepCost(), WorkOf(request_.effort).curve, &own_problem_));
+        TraceShownPoints(most_added, StepCost(), WorkOf(request_.effort).curve, &own_problem_));
   } catch (const Stopped&) {
     const StopsSuspended whole;
     KeepInCaseOfStop(LeastWithin(most_added));
@@ -239,21 +239,21 @@ Result<BestSolution> BestSearch::SolveForBalance(const Balance& balance) {
   const Cost most_added = MostAdded(kAddedPercentWithoutBudget, StepCost());
   CKPLAN_ASSIGN_OR_RETURN(BestSolution best, SolveWithinAddedTime(most_added));
   try {
-    ReadForBalance(balance, WorkOf(request_.effort).curve, &curve());
+    RefineForBalance(balance, WorkOf(request_.effort).curve, &curve());
   } catch (const Stopped&) {
     const StopsSuspended whole;
-    KeepInCaseOfStop(BalancedFound());
+    KeepInCaseOfStop(BestBalancedFound());
     throw;
   }
-  KeepInCaseOfStop(BalancedFound());
+  KeepInCaseOfStop(BestBalancedFound());
   CKPLAN_ASSIGN_OR_RETURN(BestSolution least, SolveForMinPeak());
   if (IsBetterBalanced(least, best)) best = std::move(least);
-  const BestSolution found = BalancedFound();
+  const BestSolution found = BestBalancedFound();
   if (!IsBetterBalanced(found, best)) return best;
   return Solve(PeakOf(found), found.schedule);
 }
 
-BestSolution BestSearch::BalancedFound() {
+BestSolution BestSearch::BestBalancedFound() {
   const CurvePoint best = balance_->BestOf(curve().Points());
   return SolutionOf(ScheduleOf(expansion_, curve().BestWithin(best.peak.count())->runs));
 }
@@ -262,7 +262,7 @@ bool BestSearch::IsBetterBalanced(const BestSolution& a, const BestSolution& b) 
   return balance_->IsBetter(PointOf(a), PointOf(b));
 }
 
-std::vector<CurvePoint> BestSearch::CurveWith(const BestSolution& chosen) {
+std::vector<CurvePoint> BestSearch::CurveToShow(const BestSolution& chosen) {
   if (!has_curve_) return {};
   std::vector<CurvePoint> points = curve().Points();
   points.push_back(PointOf(chosen));
@@ -274,7 +274,7 @@ std::vector<CurvePoint> BestSearch::CurveWith(const BestSolution& chosen) {
 Result<std::vector<CurvePoint>> BestSearch::TraceCurve(Cost most_added) {
   CKPLAN_ASSIGN_OR_RETURN(const BestSolution chosen, SolveWithinAddedTime(most_added));
   if (own_problem_.flat().op_count <= kFewProgramOps) {
-    ReadBetweenPoints(WorkOf(request_.effort).curve, &curve());
+    RefineBetweenPoints(WorkOf(request_.effort).curve, &curve());
   }
   std::vector<CurvePoint> points = curve().Points();
   points.push_back(PointOf(chosen));
@@ -303,7 +303,7 @@ Result<BestSolution> BestSearch::SolveMirrored(SearchEffort effort, Bytes budget
   if ((best.is_optimal && best.overhead == 0) || IsEnough(best)) return best;
   const SearchEffort effort_for_other_orders = EffortForOtherOrders(best, effort);
   for (const OrderedProblem& problem :
-       OtherOrdersWithin(budget, best, known, effort_for_other_orders)) {
+       FindOtherOrders(budget, best, known, effort_for_other_orders)) {
     CKPLAN_ASSIGN_OR_RETURN(BestSolution other,
                             SolveInOrder(budget, problem, WorkOf(effort_for_other_orders)));
     if (other.IsBetterThan(best)) best = std::move(other);
@@ -342,8 +342,8 @@ Result<BestSolution> BestSearch::SolveInOrder(Bytes budget, const OrderedProblem
     std::optional<BestOutcome> before;
     return SolveOwnOrder(budget, work, problem.starts, &before);
   }
-  const Expansion expansion = WithConstraints(ExpandTensorGraph(graph_, problem.order));
-  BestProblem expanded(expansion.graph, RecomputedOf(expansion));
+  const Expansion expansion = ApplyConstraints(ExpandTensorGraph(graph_, problem.order));
+  BestProblem expanded(expansion.graph, FindRecomputed(expansion));
   CKPLAN_ASSIGN_OR_RETURN(const BestOutcome outcome, SolveExpansion(expansion, &expanded, budget,
                                                                     work, problem.starts, nullptr));
   return SolutionFrom(outcome, expansion, BoundScope::kPlanOrder);
@@ -399,7 +399,7 @@ Result<Done> BestSearch::SolveInAnyOrder(SearchEffort effort, Bytes budget, Prog
   return Done{};
 }
 
-Result<BestSolution> BestSearch::FindLeastInAnyOrder(const BestSolution& known) {
+Result<BestSolution> BestSearch::FindMinInAnyOrder(const BestSolution& known) {
   BestOptions options;
   options.work = kQuickWork;
   CKPLAN_ASSIGN_OR_RETURN(
@@ -418,12 +418,12 @@ Result<BestSolution> BestSearch::FindLeastInAnyOrder(const BestSolution& known) 
 // Returns the orders of other algorithms' plans and of `known` that can lead to a better plan: the
 // order of the best plan if it beats `own`, and the order with the lowest keep-all peak if that is
 // below the peak in the graph's own order.
-std::vector<BestSearch::OrderedProblem> BestSearch::OtherOrdersWithin(
+std::vector<BestSearch::OrderedProblem> BestSearch::FindOtherOrders(
     Bytes budget, const BestSolution& own, const std::optional<Schedule>& known,
     SearchEffort effort) const {
   const bool is_excluded = enough_ && own.lower_bound > enough_->count();
   const bool is_decided = own.is_optimal || own.is_infeasible || is_excluded;
-  const WarmStartLimits work{WarmStartWork(effort), /*wants_own_order=*/!is_decided};
+  const WarmStartLimits work{WarmStartWork(effort), /*include_own_order=*/!is_decided};
   std::vector<Schedule> starts = WarmStarts({graph_, request_, budget}, work, limits_);
   PollStop();  // After a stop, other algorithms return errors: throw Stopped instead.
   if (known) starts.push_back(*known);
@@ -456,12 +456,12 @@ std::vector<BestSearch::OrderedProblem> BestSearch::OtherOrdersWithin(
 }
 
 // Returns the plan with the lowest peak found by another algorithm.
-BestSolution BestSearch::LeastWarmStart() const {
+BestSolution BestSearch::MinPeakWarmStart() const {
   // The search that follows finds better plans than they do, except on small graphs.
   const SearchEffort effort =
       request_.effort == SearchEffort::kThorough ? SearchEffort::kThorough : SearchEffort::kQuick;
-  BestSolution least = KeepingAll();
-  const PlanProblem for_least{graph_, request_, std::nullopt, /*wants_least_peak=*/true};
+  BestSolution least = KeepAllSolution();
+  const PlanProblem for_least{graph_, request_, std::nullopt, /*minimizes_peak=*/true};
   for (const Schedule& schedule : WarmStarts(for_least, {WarmStartWork(effort)}, limits_)) {
     BestSolution found = SolutionOf(schedule);
     if (PeakOf(found) < PeakOf(least)) least = std::move(found);

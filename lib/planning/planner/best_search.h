@@ -50,17 +50,17 @@ BestWork WorkOf(SearchEffort effort);
 
 // Traces the curve, then searches for the plan with the lowest peak that adds at most `most_added`
 // and for the other points that the user sees (lib/planning/plan/added_time.h).
-Result<Done> ReadShownPoints(Cost most_added, Cost step, const CurveWork& work,
-                             BestProblem* problem);
+Result<Done> TraceShownPoints(Cost most_added, Cost step, const CurveWork& work,
+                              BestProblem* problem);
 
 // Searches for plans between the points of a sparse curve, from the largest peak down.
-void ReadBetweenPoints(const CurveWork& work, TradeOffCurve* curve);
+void RefineBetweenPoints(const CurveWork& work, TradeOffCurve* curve);
 
 // Adds to each point the lower bound that the curve proves on the peak of plans that add no more.
 void AddMinPeaks(const TradeOffCurve& curve, std::vector<CurvePoint>* points);
 
 // Searches around the plan with the best balance until that finds no better one.
-void ReadForBalance(const Balance& balance, const CurveWork& work, TradeOffCurve* curve);
+void RefineForBalance(const Balance& balance, const CurveWork& work, TradeOffCurve* curve);
 
 // Solves for a series of budgets. Can be stopped (lib/base/stop.h).
 class BestSearch {
@@ -89,7 +89,7 @@ class BestSearch {
 
   // Returns the points to show after SolveWithinAddedTime, including that of `chosen`, the plan
   // returned, with what is proven about each. Empty after other searches.
-  std::vector<CurvePoint> CurveWith(const BestSolution& chosen);
+  std::vector<CurvePoint> CurveToShow(const BestSolution& chosen);
 
   // Returns the plan with the best balance among all that TraceCurve and SolveForMinPeak find, and
   // around the best of these.
@@ -135,19 +135,19 @@ class BestSearch {
                                      const BestWork& work, const std::vector<Schedule>& starts,
                                      const BestOutcome* before) const;
   Result<Done> SolveInAnyOrder(SearchEffort effort, Bytes budget, Progress* progress);
-  Result<BestSolution> FindLeastInAnyOrder(const BestSolution& known);
-  std::vector<OrderedProblem> OtherOrdersWithin(Bytes budget, const BestSolution& own,
-                                                const std::optional<Schedule>& known,
-                                                SearchEffort effort) const;
-  BestSolution LeastWarmStart() const;
+  Result<BestSolution> FindMinInAnyOrder(const BestSolution& known);
+  std::vector<OrderedProblem> FindOtherOrders(Bytes budget, const BestSolution& own,
+                                              const std::optional<Schedule>& known,
+                                              SearchEffort effort) const;
+  BestSolution MinPeakWarmStart() const;
 
   TradeOffCurve& curve() { return *own_problem_.curve(); }
   BestSolution LeastWithin(Cost most_added);
-  BestSolution BalancedFound();
+  BestSolution BestBalancedFound();
   bool IsBetterBalanced(const BestSolution& a, const BestSolution& b) const;
-  BestSolution KeepingAll() const;  // Keeps everything except what the constraints recompute.
-  Expansion WithConstraints(Expansion expansion) const;
-  IdVector<OpId, bool> RecomputedOf(const Expansion& expansion) const;
+  BestSolution KeepAllSolution() const;  // Keeps everything except what the constraints recompute.
+  Expansion ApplyConstraints(Expansion expansion) const;
+  IdVector<OpId, bool> FindRecomputed(const Expansion& expansion) const;
   BestSolution SolutionOf(const Schedule& schedule) const;
   void KeepInCaseOfStop(const BestSolution& solution);
   bool IsEnough(const BestSolution& solution) const;

@@ -12,14 +12,14 @@
 namespace ckplan {
 namespace {
 
-Error NotForRuns(std::string_view what, Remedy remedy) {
+Error ForwardOnlyError(std::string_view what, Remedy remedy) {
   return Error{ErrorCode::kUsage,
                fmt::format("{} only for forward graphs; this is a joint graph", what),
                {},
                std::move(remedy)};
 }
 
-Remedy LeaveOut(std::string_view field) { return {"leave out", {{std::string(field), ""}}}; }
+Remedy LeaveOutRemedy(std::string_view field) { return {"leave out", {{std::string(field), ""}}}; }
 
 Result<Done> CheckObjective(const SolverInfo& info, const PlanRequest& request) {
   if (request.objective != Objective::kMemory || info.takes_objective) return Done{};
@@ -29,7 +29,7 @@ Result<Done> CheckObjective(const SolverInfo& info, const PlanRequest& request) 
                   info.name));
 }
 
-Result<Done> CheckDecider(const SolverInfo& info, const PlanRequest& request) {
+Result<Done> CheckDecisionsUsed(const SolverInfo& info, const PlanRequest& request) {
   if (!request.decisions || info.name == kGivenAlgorithm) return Done{};
   return Error{
       ErrorCode::kUsage,
@@ -38,7 +38,7 @@ Result<Done> CheckDecider(const SolverInfo& info, const PlanRequest& request) {
       {"add", {{"algorithm", std::string(kGivenAlgorithm)}}}};
 }
 
-Result<Done> CheckTakesOrder(const SolverInfo& info, const PlanRequest& request) {
+Result<Done> CheckStepOrder(const SolverInfo& info, const PlanRequest& request) {
   const bool takes_any = info.name == kBestAlgorithm || info.name == kGivenAlgorithm;
   if (request.order == StepOrder::kModel || takes_any) return Done{};
   return Error{
@@ -72,21 +72,21 @@ Result<Done> CheckBalance(const SolverInfo& info, const PlanRequest& request) {
       fmt::format("a balanced budget chooses the settings of {}; it cannot be combined with {}",
                   info.name, TextOf(*request.setting)),
       {},
-      LeaveOut("setting")};
+      LeaveOutRemedy("setting")};
 }
 
 // Rejects fields that only apply to the nodes of a forward graph.
 Result<Done> CheckForRuns(const PlanRequest& request) {
   if (request.objective == Objective::kMemory) {
-    return NotForRuns("the objective \"memory\" is", LeaveOut("objective"));
+    return ForwardOnlyError("the objective \"memory\" is", LeaveOutRemedy("objective"));
   }
   if (request.granularity == Granularity::kLayer) {
-    return NotForRuns("layers are", LeaveOut("granularity"));
+    return ForwardOnlyError("layers are", LeaveOutRemedy("granularity"));
   }
   if (request.paper_budget.is_given()) {
-    return NotForRuns("a paper budget is", LeaveOut("paper_budget"));
+    return ForwardOnlyError("a paper budget is", LeaveOutRemedy("paper_budget"));
   }
-  if (request.setting) return NotForRuns("knobs are", LeaveOut("setting"));
+  if (request.setting) return ForwardOnlyError("knobs are", LeaveOutRemedy("setting"));
   return Done{};
 }
 
@@ -95,7 +95,7 @@ Result<Done> CheckForNodes(const SolverInfo& info, const TensorGraph& graph,
                            const PlanRequest& request) {
   CKPLAN_RETURN_IF_ERROR(CheckObjective(info, request));
   CKPLAN_RETURN_IF_ERROR(CheckSetting(info, request));
-  CKPLAN_RETURN_IF_ERROR(CheckTakesOrder(info, request));
+  CKPLAN_RETURN_IF_ERROR(CheckStepOrder(info, request));
   return CheckConstraints(graph, request);
 }
 
@@ -142,7 +142,7 @@ Result<Done> CheckBackward(const SolverInfo& info, const TensorGraph& graph,
                  "without liveness, gradients are released a segment at a time, so backward steps "
                  "cannot be by input",
                  {},
-                 LeaveOut("backward")};
+                 LeaveOutRemedy("backward")};
   }
   if (graph.backward() == BackwardForm::kByNode || !PlansByNode(info)) return Done{};
   return Error{ErrorCode::kUsage,
@@ -162,9 +162,9 @@ Result<Done> CheckForForward(const SolverInfo& info, const TensorGraph& graph,
   }
   CKPLAN_RETURN_IF_ERROR(CheckObjective(info, request));
   CKPLAN_RETURN_IF_ERROR(CheckSetting(info, request));
-  CKPLAN_RETURN_IF_ERROR(CheckDecider(info, request));
+  CKPLAN_RETURN_IF_ERROR(CheckDecisionsUsed(info, request));
   CKPLAN_RETURN_IF_ERROR(CheckReleases(request));
-  CKPLAN_RETURN_IF_ERROR(CheckTakesOrder(info, request));
+  CKPLAN_RETURN_IF_ERROR(CheckStepOrder(info, request));
   const bool is_of_nodes = request.uses_liveness && request.granularity == Granularity::kNode;
   if (request.order != StepOrder::kModel && !is_of_nodes) {
     return MakeError(ErrorCode::kUsage, "steps in any order need liveness and cannot be layers");
@@ -202,8 +202,8 @@ Result<Done> CheckOffload(const SolverInfo& info, const TrainingStep& step,
 Result<Done> CheckForJoint(const SolverInfo& info, const TrainingStep& step,
                            const PlanRequest& request) {
   if (!CanPlan(info, step)) {
-    Error error = NotForRuns(fmt::format("{} is", info.name),
-                             {"use", {{"algorithm", std::string(kBestAlgorithm)}}});
+    Error error = ForwardOnlyError(fmt::format("{} is", info.name),
+                                   {"use", {{"algorithm", std::string(kBestAlgorithm)}}});
     if (request.offload && step.has_forward()) {
       error.notes.push_back(
           "a step that can offload values to the host is planned as a joint graph");
@@ -218,12 +218,12 @@ Result<Done> CheckForJoint(const SolverInfo& info, const TrainingStep& step,
     CKPLAN_RETURN_IF_ERROR(PlansRuns(info) ? CheckForRuns(request)
                                            : CheckForNodes(info, step.forward(), request));
   }
-  CKPLAN_RETURN_IF_ERROR(CheckDecider(info, request));
+  CKPLAN_RETURN_IF_ERROR(CheckDecisionsUsed(info, request));
   if (!request.uses_liveness) {
-    return NotForRuns("planning without liveness is", LeaveOut("liveness"));
+    return ForwardOnlyError("planning without liveness is", LeaveOutRemedy("liveness"));
   }
   if (request.backward == BackwardSteps::kByInput) {
-    return NotForRuns("backward steps by input are", LeaveOut("backward"));
+    return ForwardOnlyError("backward steps by input are", LeaveOutRemedy("backward"));
   }
   CKPLAN_RETURN_IF_ERROR(CheckOneBudget(request));
   return CheckBalance(info, request);

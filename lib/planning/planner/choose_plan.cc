@@ -32,8 +32,8 @@ Result<const Candidate*> SolveForPaperBudget(const SolverInfo& info, const Knob&
   return search->At(budget.bytes.count());
 }
 
-ChosenPlan ChosenOf(const Candidate& candidate, const PlanProblem& problem,
-                    const KnobSearch& search) {
+ChosenPlan MakeChosenPlan(const Candidate& candidate, const PlanProblem& problem,
+                          const KnobSearch& search) {
   const bool fits = problem.Fits(candidate.simulation.peak, candidate.simulation.overhead);
   return {candidate, fits, search.was_stopped()};
 }
@@ -48,7 +48,7 @@ Result<ChosenPlan> SolveForSetting(const SolverInfo& info, const PlanProblem& pr
                                  TextOf(setting), info.name, setting.knob, RangeText(knob)));
   }
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* chosen, search->At(setting.value));
-  return ChosenOf(*chosen, problem, *search);
+  return MakeChosenPlan(*chosen, problem, *search);
 }
 
 Result<ChosenPlan> SolveForBudget(const PlanProblem& problem, KnobSearch* search) {
@@ -56,7 +56,7 @@ Result<ChosenPlan> SolveForBudget(const PlanProblem& problem, KnobSearch* search
     CKPLAN_ASSIGN_OR_RETURN(const Candidate* best, search->BestWithin(*problem.budget));
     if (best != nullptr) {
       CKPLAN_ASSIGN_OR_RETURN(best, search->Refine(best, *problem.budget));
-      return ChosenOf(*best, problem, *search);
+      return MakeChosenPlan(*best, problem, *search);
     }
   }
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, search->MinPeak());
@@ -66,7 +66,7 @@ Result<ChosenPlan> SolveForBudget(const PlanProblem& problem, KnobSearch* search
     // A longer search might have found a plan that fits.
     return MakeError(ErrorCode::kTimeout, "stopped");
   }
-  return ChosenOf(*least, problem, *search);
+  return MakeChosenPlan(*least, problem, *search);
 }
 
 }  // namespace
@@ -81,11 +81,11 @@ Result<ChosenPlan> ChoosePlan(const SolverInfo& info, const View& view, const Pl
   if (problem.request.setting) return SolveForSetting(info, problem, knob, &search);
   if (problem.most_added) {
     CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, search.MinPeakAdding(*problem.most_added));
-    return ChosenOf(*least, problem, search);
+    return MakeChosenPlan(*least, problem, search);
   }
   if (problem.balance) {
     CKPLAN_ASSIGN_OR_RETURN(const Candidate* best, search.Balanced(*problem.balance));
-    return ChosenOf(*best, problem, search);
+    return MakeChosenPlan(*best, problem, search);
   }
   if (!problem.request.paper_budget.is_given() && problem.has_budget()) {
     return SolveForBudget(problem, &search);
@@ -97,7 +97,7 @@ Result<ChosenPlan> ChoosePlan(const SolverInfo& info, const View& view, const Pl
   } else {
     CKPLAN_ASSIGN_OR_RETURN(chosen, search.At(knob.preset));
   }
-  return ChosenOf(*chosen, problem, search);
+  return MakeChosenPlan(*chosen, problem, search);
 }
 
 std::optional<KnobSetting> SettingOf(const SolverInfo& info, const Candidate& chosen) {

@@ -17,7 +17,7 @@ namespace ckplan {
 std::string GuaranteeOf(const PlanProblem& problem, BoundScope scope, bool is_optimal, int64_t gap);
 
 // The beginning of the guarantee of a plan whose peak is proven minimal within the scope.
-std::string MinPeakProven(BoundScope scope, const PlanRequest& request);
+std::string MinPeakGuarantee(BoundScope scope, const PlanRequest& request);
 
 // Tells whether an infeasible budget on the peak is proven infeasible. Sizes include the constants
 // that the budget covers.
@@ -32,6 +32,6 @@ void AddCertificate(Certificate certificate, PlanFigures* figures);
 
 // Returns the most that a plan without a budget may add: the problem's limit, or else
 // kAddedPercentWithoutBudget (lib/planning/plan/added_time.h) of a step.
-Cost AllowedAddition(const PlanProblem& problem);
+Cost AllowedAddedTime(const PlanProblem& problem);
 
 }  // namespace ckplan

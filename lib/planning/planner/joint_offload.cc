@@ -104,12 +104,12 @@ class OffloadBudgetSearch {
 
   // Tells whether more effort can't improve the result.
   bool IsFinal() const {
-    const bool is_enough = enough_ && Added() && *Added() <= *enough_;
+    const bool is_enough = enough_ && AddedTime() && *AddedTime() <= *enough_;
     return is_enough || found_->is_optimal || stop_.stop_requested();
   }
 
   // Returns the added time, if a plan fits.
-  std::optional<int64_t> Added() const {
+  std::optional<int64_t> AddedTime() const {
     return found_->best ? std::optional(found_->best->overhead) : std::nullopt;
   }
 
@@ -247,7 +247,7 @@ class OffloadCurve {
   // Returns a plan of no higher peak that adds no more time. May run a longer search.
   Result<Answer> SolveFrom(const PricedPlan& plan, const SolveLimits& limits) const {
     PlanProblem within = problem_;
-    within.wants_least_peak = false;
+    within.minimizes_peak = false;
     within.most_added.reset();
     within.balance.reset();
     within.budget = Bytes(plan.peak);
@@ -260,7 +260,7 @@ class OffloadCurve {
       : problem_(problem),
         search_(search.get()),
         plans_(std::move(search),
-               ScheduleOfRuns(problem.Constrained(OwnOrder(problem.step.joint())))) {
+               ScheduleOfRuns(problem.Constrain(OwnOrder(problem.step.joint())))) {
     plans_.Add(known);
   }
 
@@ -282,7 +282,7 @@ Result<Done> SearchShownPoints(Cost most_added, Cost step, TradeOff* trade_off) 
 
 // Calls `search`, and keeps its results after a stop.
 template <typename Search>
-Result<Done> UntilStopped(const Search& search) {
+Result<Done> KeepOnStop(const Search& search) {
   try {
     return search();
   } catch (const Stopped&) {
@@ -294,14 +294,14 @@ Result<Done> UntilStopped(const Search& search) {
 Result<Answer> SolveOffloadForMinPeak(const PlanProblem& problem, const Schedule& known,
                                       const SolveLimits& limits) {
   OffloadCurve curve(problem, known);
-  CKPLAN_RETURN_IF_ERROR(UntilStopped([&] { return curve.plans().SearchMin(kMinParts); }));
+  CKPLAN_RETURN_IF_ERROR(KeepOnStop([&] { return curve.plans().SearchMin(kMinParts); }));
   const PricedPlan& least = curve.plans().Least();
   CKPLAN_ASSIGN_OR_RETURN(Answer answer, curve.SolveFrom(least, limits));
   PeakBound& bound = answer.certificate->peak;
   if (curve.bound().bytes > bound.bytes) bound = curve.bound();
   const bool is_least = bound.bytes.count() == least.peak;
   answer.is_optimal &= is_least;
-  if (is_least) answer.guarantee.insert(0, MinPeakProven(bound.scope, problem.request));
+  if (is_least) answer.guarantee.insert(0, MinPeakGuarantee(bound.scope, problem.request));
   return answer;
 }
 
@@ -311,14 +311,14 @@ Result<Answer> SolveOffloadOnCurve(const PlanProblem& problem, const Schedule& k
                                    const SolveLimits& limits) {
   OffloadCurve curve(problem, known);
   TradeOff& plans = curve.plans();
-  const Cost most_added = AllowedAddition(problem);
+  const Cost most_added = AllowedAddedTime(problem);
   const auto search = [&]() -> Result<Done> {
     if (!problem.balance) return SearchShownPoints(most_added, problem.step.cost(), &plans);
     CKPLAN_RETURN_IF_ERROR(plans.SearchEvenly(kCurveBudgets));
     CKPLAN_RETURN_IF_ERROR(plans.SearchMin(TradeOff::kNear));
     return plans.SearchForBalance(*problem.balance);
   };
-  CKPLAN_RETURN_IF_ERROR(UntilStopped(search));
+  CKPLAN_RETURN_IF_ERROR(KeepOnStop(search));
   CKPLAN_ASSIGN_OR_RETURN(
       Answer answer,
       curve.SolveFrom(problem.balance ? plans.At(problem.balance->BestOf(plans.Points()))
@@ -337,11 +337,11 @@ Result<Answer> SolveOffloadOnCurve(const PlanProblem& problem, const Schedule& k
 
 // Returns a plan with a lower peak than `nearest`, which exceeds the budget, if the search finds
 // one.
-Result<Answer> NearerTo(const PlanProblem& problem, Answer nearest) {
+Result<Answer> ImproveNearest(const PlanProblem& problem, Answer nearest) {
   OffloadCurve curve(problem, nearest.schedule);
   curve.plans().Refuse(problem.budget->count());
   CKPLAN_RETURN_IF_ERROR(
-      UntilStopped([&] { return curve.plans().SearchWithin(TradeOff::kAnyTime, kMinParts); }));
+      KeepOnStop([&] { return curve.plans().SearchWithin(TradeOff::kAnyTime, kMinParts); }));
   nearest.schedule = curve.plans().Least().schedule;
   return nearest;
 }
@@ -350,7 +350,7 @@ Result<Answer> NearerTo(const PlanProblem& problem, Answer nearest) {
 // plan with the lowest peak. It is at least as good as the plan for the same request without a
 // link: after a quick search for a plan without copies, skip the longer one only if no such plan
 // can add less time.
-Result<Answer> BestOffloadWithin(const PlanProblem& problem, const SolveLimits& limits) {
+Result<Answer> SolveBestOffload(const PlanProblem& problem, const SolveLimits& limits) {
   OnDeviceSearch staying(problem, limits);
   CKPLAN_RETURN_IF_ERROR(staying.Search(SearchEffort::kQuick));
   OffloadBudgetSearch moving(problem, limits, SchedulesOf(staying.best()));
@@ -358,10 +358,10 @@ Result<Answer> BestOffloadWithin(const PlanProblem& problem, const SolveLimits& 
     const bool is_first = effort == SearchEffort::kQuick;
     if (is_first || !moving.IsFinal()) CKPLAN_RETURN_IF_ERROR(moving.Search(effort));
     if (!is_first && !staying.IsFinal()) {
-      CKPLAN_RETURN_IF_ERROR(moving.Added() ? staying.SearchBelow(*moving.Added(), effort)
-                                            : staying.Search(effort));
+      CKPLAN_RETURN_IF_ERROR(moving.AddedTime() ? staying.SearchBelow(*moving.AddedTime(), effort)
+                                                : staying.Search(effort));
       const BestOutcome& best = staying.best();
-      if (best.runs && (!moving.Added() || best.overhead < *moving.Added())) {
+      if (best.runs && (!moving.AddedTime() || best.overhead < *moving.AddedTime())) {
         moving.AddStart(ScheduleOfRuns(*best.runs));
         CKPLAN_RETURN_IF_ERROR(moving.Search(effort));
       }
@@ -375,15 +375,15 @@ Result<Answer> BestOffloadWithin(const PlanProblem& problem, const SolveLimits& 
 }  // namespace
 
 Result<Answer> SolveOffloadWithin(const PlanProblem& problem, const SolveLimits& limits) {
-  CKPLAN_ASSIGN_OR_RETURN(Answer answer, BestOffloadWithin(problem, limits));
+  CKPLAN_ASSIGN_OR_RETURN(Answer answer, SolveBestOffload(problem, limits));
   const Bytes peak = Simulator(problem.step).Run(answer.schedule).value().peak;
-  return peak <= *problem.budget ? std::move(answer) : NearerTo(problem, std::move(answer));
+  return peak <= *problem.budget ? std::move(answer) : ImproveNearest(problem, std::move(answer));
 }
 
-Result<Answer> SolveOffloadFrom(const Schedule& without, const PlanProblem& problem,
-                                const SolveLimits& limits) {
-  return problem.wants_least_peak ? SolveOffloadForMinPeak(problem, without, limits)
-                                  : SolveOffloadOnCurve(problem, without, limits);
+Result<Answer> SolveOffloadWithoutBudget(const Schedule& without, const PlanProblem& problem,
+                                         const SolveLimits& limits) {
+  return problem.minimizes_peak ? SolveOffloadForMinPeak(problem, without, limits)
+                                : SolveOffloadOnCurve(problem, without, limits);
 }
 
 Result<std::optional<Answer>> SolveOffloadUntil(const PlanProblem& problem, Cost enough,
@@ -406,7 +406,7 @@ Result<std::vector<CurvePoint>> TraceOffloadCurve(const Schedule& without,
                                                   const PlanProblem& problem) {
   OffloadCurve curve(problem, without);
   TradeOff& plans = curve.plans();
-  CKPLAN_RETURN_IF_ERROR(SearchShownPoints(AllowedAddition(problem), problem.step.cost(), &plans));
+  CKPLAN_RETURN_IF_ERROR(SearchShownPoints(AllowedAddedTime(problem), problem.step.cost(), &plans));
   CKPLAN_RETURN_IF_ERROR(plans.SearchEvenly(kCurveBudgets));
   return plans.Points();
 }

@@ -18,8 +18,8 @@ namespace ckplan {
 Result<Answer> SolveOffloadWithin(const PlanProblem& problem, const SolveLimits& limits);
 
 // Solves a problem without a budget. `without` is the plan for the same problem without a link.
-Result<Answer> SolveOffloadFrom(const Schedule& without, const PlanProblem& problem,
-                                const SolveLimits& limits);
+Result<Answer> SolveOffloadWithoutBudget(const Schedule& without, const PlanProblem& problem,
+                                         const SolveLimits& limits);
 // Returns the curve of memory against time; see TraceJointCurveByBest (joint_best.h).
 Result<std::vector<CurvePoint>> TraceOffloadCurve(const Schedule& without,
                                                   const PlanProblem& problem);

@@ -16,8 +16,8 @@ bool IsEnough(const BestOptions& options, const BestOutcome& best) {
 }  // namespace
 
 WarmStartLimits WarmStartLimitsFor(SearchEffort effort) {
-  return {WarmStartWork(effort), /*wants_own_order=*/true,
-          /*wants_slow=*/effort != SearchEffort::kQuick};
+  return {WarmStartWork(effort), /*include_own_order=*/true,
+          /*include_slow=*/effort != SearchEffort::kQuick};
 }
 
 Result<BestOutcome> SolveBestAt(SearchEffort effort, const PlanProblem& problem,

@@ -52,7 +52,7 @@ View::View(const TrainingStep& judged, const PlanRequest& request)
       uses_liveness(request.uses_liveness),
       rules_(constraints ? std::optional(ScheduleRules(graph, *constraints)) : std::nullopt) {}
 
-Strategy View::OnNodes(Strategy strategy) const {
+Strategy View::UnfoldLayers(Strategy strategy) const {
   return fold ? Unfold(*fold, strategy) : strategy;
 }
 
@@ -82,7 +82,7 @@ Result<const Candidate*> KnobSearch::Refine(const Candidate* found, Bytes budget
     PollStop();
     return At(found->setting);
   });
-  if (!refined.ok()) return UnlessCutShort(std::move(refined), found);
+  if (!refined.ok()) return ResultOrBestSoFar(std::move(refined), found);
   const Simulation& simulation = (*refined)->simulation;
   // No plan needs less memory than MinPeak's, so there is nothing to refine.
   const Bytes least = std::min(found->simulation.peak, min_grid_peak_);
@@ -113,7 +113,7 @@ Result<SolveOutcome> KnobSearch::Probe(int64_t setting) {
 }
 
 Candidate KnobSearch::Evaluate(int64_t setting, SolveOutcome outcome) {
-  outcome.strategy = view_.OnNodes(std::move(outcome.strategy));
+  outcome.strategy = view_.UnfoldLayers(std::move(outcome.strategy));
   Schedule schedule = view_.Lower(outcome.strategy);
   if (!view_.Satisfies(outcome.strategy)) {
     outcome.is_optimal = false;
@@ -125,14 +125,14 @@ Candidate KnobSearch::Evaluate(int64_t setting, SolveOutcome outcome) {
 
 Result<const Candidate*> KnobSearch::BestWithin(Bytes budget) {
   Result<const Candidate*> found = SearchWithin(budget);
-  return UnlessCutShort(std::move(found), BestBetween(Bytes(0), budget));
+  return ResultOrBestSoFar(std::move(found), BestBetween(Bytes(0), budget));
 }
 
 Result<const Candidate*> KnobSearch::MinPeak() {
   Result<const Candidate*> found = SearchMinPeak();
   Settings settings;
   for (const auto& [setting, candidate] : tried_) settings.insert(setting);
-  return UnlessCutShort(std::move(found), LeastOf(settings));
+  return ResultOrBestSoFar(std::move(found), LowestPeakOf(settings));
 }
 
 Result<const Candidate*> KnobSearch::MinPeakAdding(Cost most) {
@@ -149,11 +149,11 @@ Result<const Candidate*> KnobSearch::MinPeakAdding(Cost most) {
     (is_within ? high : low) = middle;
   }
   CKPLAN_RETURN_IF_ERROR(BestWithin(high));
-  return LeastAdding(most);
+  return LowestPeakAdding(most);
 }
 
 // Returns the best plan tried, preferring those that add at most `most`.
-const Candidate* KnobSearch::LeastAdding(Cost most) const {
+const Candidate* KnobSearch::LowestPeakAdding(Cost most) const {
   const auto rank = [most](const Candidate& c) {
     const Cost above = std::max(Cost(0), c.simulation.overhead - most);
     return std::tuple(above, c.simulation.peak, c.simulation.overhead);
@@ -175,7 +175,7 @@ Result<const Candidate*> KnobSearch::Balanced(const Balance& balance) {
     if (FrontFrom(least) == front) break;
   }
   const CurvePoint best = balance.BestOf(FrontFrom(least));
-  const std::vector<const Candidate*> all = From(least);
+  const std::vector<const Candidate*> all = CandidatesFrom(least);
   const Candidate* const found =
       *std::find_if(all.begin(), all.end(),
                     [&](const Candidate* candidate) { return candidate->point() == best; });
@@ -191,7 +191,7 @@ Result<Done> KnobSearch::TryBudgets(const std::vector<Bytes>& budgets) {
 
 // Returns all candidates except those with a lower peak than MinPeak's plan, because BestWithin
 // finds no plan for such budgets.
-std::vector<const Candidate*> KnobSearch::From(Bytes least) const {
+std::vector<const Candidate*> KnobSearch::CandidatesFrom(Bytes least) const {
   std::vector<const Candidate*> all;
   for (const auto& [setting, candidate] : tried_) all.push_back(&candidate);
   if (one_segment_) all.push_back(&*one_segment_);
@@ -201,13 +201,14 @@ std::vector<const Candidate*> KnobSearch::From(Bytes least) const {
 
 std::vector<CurvePoint> KnobSearch::FrontFrom(Bytes least) const {
   std::vector<CurvePoint> points;
-  for (const Candidate* const candidate : From(least)) points.push_back(candidate->point());
+  for (const Candidate* const candidate : CandidatesFrom(least))
+    points.push_back(candidate->point());
   return FrontOf(std::move(points));
 }
 
 // Returns `found` or, after a stop, the best plan so far.
-Result<const Candidate*> KnobSearch::UnlessCutShort(Result<const Candidate*> found,
-                                                    const Candidate* so_far) {
+Result<const Candidate*> KnobSearch::ResultOrBestSoFar(Result<const Candidate*> found,
+                                                       const Candidate* so_far) {
   const bool is_stopped = !found.ok() && found.error().code == ErrorCode::kTimeout;
   if (!is_stopped || so_far == nullptr) return found;
   was_stopped_ = true;
@@ -284,7 +285,7 @@ Result<Done> KnobSearch::HalveAround(Bytes budget, Settings* settings) {
 
 // Returns all settings that BestAround would try for any budget. BestAround only compares peaks
 // with the budget, so using these settings' peaks as budgets is enough.
-Result<KnobSearch::Settings> KnobSearch::AroundEveryBudget(const std::vector<int64_t>& grid) {
+Result<KnobSearch::Settings> KnobSearch::SettingsForAllBudgets(const std::vector<int64_t>& grid) {
   Settings all;
   std::set<Bytes> seen;
   std::vector<Bytes> budgets;
@@ -327,7 +328,7 @@ const Candidate* KnobSearch::BestBetween(Bytes low, Bytes high) const {
   return found;
 }
 
-const Candidate* KnobSearch::LeastOf(const Settings& settings) const {
+const Candidate* KnobSearch::LowestPeakOf(const Settings& settings) const {
   const Candidate* least = nullptr;
   for (const int64_t setting : settings) {
     const Candidate& candidate = tried_.at(setting);
@@ -349,19 +350,19 @@ Result<const Candidate*> KnobSearch::SearchMinPeak() {
     const std::vector<int64_t> grid = Grid();
     settings.insert(grid.begin(), grid.end());
     for (int i = 0; i < kRefinements; ++i) {
-      const auto at = settings.find(LeastOf(settings)->setting);
+      const auto at = settings.find(LowestPeakOf(settings)->setting);
       const auto next = std::next(at) == settings.end() ? *at : *std::next(at);
       const auto previous = at == settings.begin() ? *at : *std::prev(at);
       CKPLAN_RETURN_IF_ERROR(TryMiddle(*at, next, &settings));
       CKPLAN_RETURN_IF_ERROR(TryMiddle(previous, *at, &settings));
     }
     if (!is_near_peak()) {
-      CKPLAN_ASSIGN_OR_RETURN(Settings others, AroundEveryBudget(grid));
+      CKPLAN_ASSIGN_OR_RETURN(Settings others, SettingsForAllBudgets(grid));
       settings.merge(others);
     }
   }
   const Candidate* one_segment = TryOneSegment();
-  const Candidate* least = LeastOf(settings);
+  const Candidate* least = LowestPeakOf(settings);
   const bool is_less = one_segment != nullptr && IsBetterForMemory(*one_segment, *least);
   return is_less ? one_segment : least;
 }

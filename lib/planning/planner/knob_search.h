@@ -41,7 +41,7 @@ struct View {
   View(const View&) = delete;  // The problem refers to the fold.
   View& operator=(const View&) = delete;
 
-  Strategy OnNodes(Strategy strategy) const;
+  Strategy UnfoldLayers(Strategy strategy) const;
   // Returns the strategy's schedule in the form of the step, adjusted if it would violate the
   // constraints or would not be a valid plan.
   Schedule Lower(const Strategy& strategy) const;
@@ -126,21 +126,22 @@ class KnobSearch {
   Result<const Candidate*> WithinLimit(Bytes budget);
   Result<Settings> TryLimits();
   Result<const Candidate*> SearchMinPeak();
-  Result<const Candidate*> UnlessCutShort(Result<const Candidate*> found, const Candidate* so_far);
+  Result<const Candidate*> ResultOrBestSoFar(Result<const Candidate*> found,
+                                             const Candidate* so_far);
   std::vector<int64_t> Grid() const;
   Result<Done> TryGrid();
   bool is_near_peak() const { return solver_.knob().kind == Knob::Kind::kPaperBudget; }
   Result<Settings> TryAround(Bytes budget);
   Result<const Candidate*> BestAround(Bytes budget);
   Result<Done> HalveAround(Bytes budget, Settings* settings);
-  Result<Settings> AroundEveryBudget(const std::vector<int64_t>& grid);
+  Result<Settings> SettingsForAllBudgets(const std::vector<int64_t>& grid);
   const Candidate* BestOf(const Settings& settings, Bytes budget) const;
   const Candidate* TryOneSegment();
   const Candidate* BestBetween(Bytes low, Bytes high) const;
-  const Candidate* LeastOf(const Settings& settings) const;
-  const Candidate* LeastAdding(Cost most) const;
+  const Candidate* LowestPeakOf(const Settings& settings) const;
+  const Candidate* LowestPeakAdding(Cost most) const;
   Result<Done> TryBudgets(const std::vector<Bytes>& budgets);
-  std::vector<const Candidate*> From(Bytes least) const;
+  std::vector<const Candidate*> CandidatesFrom(Bytes least) const;
   std::vector<CurvePoint> FrontFrom(Bytes least) const;
   Result<const Candidate*> TryOnGrid(int64_t setting);
   bool HalveGap(int64_t low, int64_t high);
@@ -154,7 +155,7 @@ class KnobSearch {
   std::map<int64_t, Candidate> tried_;
   // The result of TryOneSegment. It is not in `tried_`, since it belongs to no setting.
   std::optional<Candidate> one_segment_;
-  std::optional<Candidate> at_setting_;  // From At or Refine.
+  std::optional<Candidate> at_setting_;  // Set by At or Refine.
   Bytes min_grid_peak_ = Bytes::Max();   // The minimum over the grid settings tried.
   int64_t middle_ = 0;
   bool was_stopped_ = false;

@@ -55,7 +55,7 @@ class MicroBatchSearch {
   std::optional<BestSolution> found() const;
   // Returns the points to show after SolveWithinAddedTime, including `chosen`. Empty if the request
   // has a budget.
-  std::vector<CurvePoint> CurveWith(const BestSolution& chosen) const;
+  std::vector<CurvePoint> CurveToShow(const BestSolution& chosen) const;
   // Returns all points found between the lowest memory and the least time.
   Result<std::vector<CurvePoint>> TraceCurve(Cost most_added);
 
@@ -67,24 +67,24 @@ class MicroBatchSearch {
     Bytes own_peak;    // Measured with one.
   };
 
-  Found Measured(Bytes limit, BestSolution solution);
+  Found Measure(Bytes limit, BestSolution solution);
   Result<Done> Try(Bytes limit, BestSearch* search);
   void Add(Found found);
   void AddWarmStarts(
       std::optional<Bytes> budget);  // Without a budget, adds the plans with the lowest peaks.
   Result<Done> TryGrid();
-  Result<Done> GoBelowLeast();
-  const Found& LeastFound() const;
+  Result<Done> LowerMinPeak();
+  const Found& LowestPeakFound() const;
   std::vector<CurvePoint> Points() const;
   const Found& LeastWithin(Cost most_added) const;
-  const Found& BalancedFound() const;
+  const Found& BestBalancedFound() const;
   Result<Done> HalveAbove(Bytes budget);
   Result<Done> HalveBelow(Cost most_added);
   Result<Done> HalveBesideBalanced();
   const Found* BestWithin(Bytes budget) const;
-  bool IsOf(BoundScope scope, const Found& found) const;
+  bool ScopeCovers(BoundScope scope, const Found& found) const;
   PeakBound MinPeakOf(const Found& found) const;
-  BestSolution Unproven(const Found& found) const;
+  BestSolution SolutionWithoutProof(const Found& found) const;
 
   const TensorGraph& graph_;
   const TensorGraph one_;  // The graph of one micro-batch alone.

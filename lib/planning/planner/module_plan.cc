@@ -107,7 +107,7 @@ class Search {
   }
 
   Schedule ScheduleOf(const Choice& choice) const {
-    return LowerCheckpoints(graph_, Numbered(RegionsOf(choice)));
+    return LowerCheckpoints(graph_, RenumberRegions(RegionsOf(choice)));
   }
 
   Score ScoreOf(const Choice& choice) {
@@ -160,7 +160,7 @@ class Search {
   }
 
   // Renumbers regions below the node count, since there may be more calls than nodes.
-  static IdVector<NodeId, int32_t> Numbered(IdVector<NodeId, int32_t> regions) {
+  static IdVector<NodeId, int32_t> RenumberRegions(IdVector<NodeId, int32_t> regions) {
     std::map<int32_t, int32_t> numbers;
     for (int32_t& region : regions) {
       if (region < 0) continue;

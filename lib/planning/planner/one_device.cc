@@ -14,7 +14,7 @@
 namespace ckplan {
 namespace {
 
-Error CannotBeBoth(std::string message, std::string field) {
+Error ExclusiveFieldError(std::string message, std::string field) {
   return Error{ErrorCode::kUsage, std::move(message), {}, {"leave out", {{std::move(field), ""}}}};
 }
 
@@ -50,7 +50,8 @@ ShardedConstants WholeConstants(const std::vector<Parameter>& parameters) {
   return constants;
 }
 
-std::vector<Parameter> ReadBy(const NodeRange& nodes, const std::vector<Parameter>& parameters) {
+std::vector<Parameter> ParametersReadBy(const NodeRange& nodes,
+                                        const std::vector<Parameter>& parameters) {
   std::vector<Parameter> read;
   for (const Parameter& parameter : parameters) {
     Parameter own = parameter;
@@ -87,9 +88,9 @@ void Renumber(const NodeRange& nodes, const IdVector<TensorId, TensorId>& tensor
 }
 
 // Returns the nodes that the pattern matches, in order. Fails if it matches none.
-Result<std::vector<NodeId>> NodesMatching(const TensorGraph& graph,
-                                          NamePatterns PlanRequest::*field,
-                                          const std::string& pattern) {
+Result<std::vector<NodeId>> FindMatchingNodes(const TensorGraph& graph,
+                                              NamePatterns PlanRequest::*field,
+                                              const std::string& pattern) {
   PlanRequest request;
   request.*field = {pattern};
   CKPLAN_ASSIGN_OR_RETURN(const Constraints constraints, ConstraintsOf(graph, request));
@@ -112,7 +113,7 @@ Result<Done> CheckPatterns(const TensorGraph& whole, const std::vector<NodeId>& 
     for (const std::string& pattern : request.*field) {
       if (pattern.starts_with('!')) continue;
       CKPLAN_ASSIGN_OR_RETURN(const std::vector<NodeId> meant,
-                              NodesMatching(whole, field, pattern));
+                              FindMatchingNodes(whole, field, pattern));
       const auto is_own = [&](NodeId id) { return nodes.Has(id); };
       if (std::any_of(meant.begin(), meant.end(), is_own)) continue;
       const auto next = std::upper_bound(starts.begin(), starts.end(), meant.front());
@@ -130,12 +131,12 @@ Result<Done> CheckPatterns(const TensorGraph& whole, const std::vector<NodeId>& 
 Result<Done> CheckOffloadOfDevice(const PlanRequest& request) {
   if (!request.offload || !IsOfOneDevice(request)) return Done{};
   if (request.pipeline) {
-    return CannotBeBoth(
+    return ExclusiveFieldError(
         "offloading cannot be combined with a pipeline: the micro-batches in flight share the "
         "link and the host's memory",
         "offload");
   }
-  return CannotBeBoth(
+  return ExclusiveFieldError(
       "offloading cannot be combined with sharded constants: gathering them shares the links "
       "and the host",
       "offload");
@@ -168,13 +169,13 @@ Result<Done> CheckDeviceRequest(const PlanRequest& request) {
   CKPLAN_RETURN_IF_ERROR(CheckOffloadOfDevice(request));
   if (request.gradients != ParameterGradients::kArriving) return Done{};
   if (request.pipeline) {
-    return CannotBeBoth(
+    return ExclusiveFieldError(
         "arriving gradients cannot be combined with micro-batches, which accumulate gradients "
         "over the whole step",
         "gradients");
   }
   if (!request.sharding) return Done{};
-  return CannotBeBoth(
+  return ExclusiveFieldError(
       "arriving gradients cannot be combined with sharded gradients, which are never held "
       "whole",
       "gradients");
@@ -195,7 +196,7 @@ Result<Done> TakeDevice(const std::vector<Parameter>& parameters, Source* source
     CKPLAN_RETURN_IF_ERROR(CheckPatterns(source->graph, starts, request));
     const NodeRange nodes =
         NodesOfStage(starts, request.pipeline->index, source->graph.nodes().size());
-    own = ReadBy(nodes, parameters);
+    own = ParametersReadBy(nodes, parameters);
     StageGraph stage = CutStage(source->graph, nodes);
     parts = std::move(stage.parts);
     parts.micro_batches =

@@ -15,7 +15,7 @@ bool IsOutOfMemory(const Error& error);
 // Returns the result of `solve`, or OutOfMemoryError if it runs out of memory. Its memory is freed
 // before that.
 template <typename Solve>
-auto UnlessOutOfMemory(const SolverInfo& info, const SolveLimits& limits, Solve solve)
+auto CatchOutOfMemory(const SolverInfo& info, const SolveLimits& limits, Solve solve)
     -> decltype(solve()) {
   try {
     return solve();

@@ -79,12 +79,12 @@ std::optional<Bytes> BudgetInBytes(const TrainingStep& step, const PlanRequest& 
                        CoveredByBudget(step, request));
 }
 
-std::optional<Cost> MostAddedBy(const TrainingStep& step, const PlanRequest& request) {
+std::optional<Cost> MaxAddedTime(const TrainingStep& step, const PlanRequest& request) {
   if (!request.added_time.is_given()) return std::nullopt;
   return MostAdded(request.added_time.percent, step.cost());
 }
 
-std::optional<Balance> BalanceBy(const TrainingStep& step, const PlanRequest& request) {
+std::optional<Balance> RequestedBalance(const TrainingStep& step, const PlanRequest& request) {
   if (PeakBudgetOf(request).kind != Budget::Kind::kBalanced) return std::nullopt;
   return Balance{step.cost(), CoveredByBudget(step, request)};
 }
@@ -142,7 +142,7 @@ Error Infeasible(const PlanProblem& problem, std::string_view subject, const Pla
       {"try", {{std::string(PeakBudgetField(request)), std::to_string(needed.count())}}}};
 }
 
-bool MayReachLess(const SolverInfo& info, bool is_proven) {
+bool SmallerBudgetMayFit(const SolverInfo& info, bool is_proven) {
   return info.knob == Knob::Kind::kPeakLimit && info.guarantee == Guarantee::kOptimalInClass &&
          !is_proven;
 }

@@ -31,9 +31,9 @@ std::optional<Bytes> BudgetInBytes(const PlanRequest& request, Bytes baseline_pe
 std::optional<Bytes> BudgetInBytes(const TrainingStep& step, const PlanRequest& request);
 
 // Returns the most that a plan may add to the step, if the request limits that.
-std::optional<Cost> MostAddedBy(const TrainingStep& step, const PlanRequest& request);
+std::optional<Cost> MaxAddedTime(const TrainingStep& step, const PlanRequest& request);
 // Returns the request's balance, if it has one.
-std::optional<Balance> BalanceBy(const TrainingStep& step, const PlanRequest& request);
+std::optional<Balance> RequestedBalance(const TrainingStep& step, const PlanRequest& request);
 
 // The number of budgets on a curve.
 inline constexpr int64_t kCurveBudgets = 12;
@@ -49,9 +49,9 @@ Error AddedTimeError(const PlanProblem& problem, std::string_view subject, const
 Error Infeasible(const PlanProblem& problem, std::string_view subject, const Plan& least);
 
 // Tells whether a smaller budget than the one in an error may be feasible, because the algorithm's
-// solver has not proven its lowest peak. Then the error gets the note kMayReachLess.
-bool MayReachLess(const SolverInfo& info, bool is_proven);
-inline constexpr std::string_view kMayReachLess =
+// solver has not proven its lowest peak. Then the error gets the note kSmallerBudgetMayFit.
+bool SmallerBudgetMayFit(const SolverInfo& info, bool is_proven);
+inline constexpr std::string_view kSmallerBudgetMayFit =
     "a smaller budget may work: the search for the lowest peak was cut short";
 
 }  // namespace ckplan

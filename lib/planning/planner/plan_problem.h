@@ -25,7 +25,7 @@ struct PlanProblem {
   TrainingStep step;  // In a joint graph, operations that must run once may not repeat.
   const PlanRequest& request;
   std::optional<Bytes> budget = std::nullopt;  // On the peak, without constants. Unset: no limit.
-  bool wants_least_peak = false;               // Find the lowest peak; `budget` is unset.
+  bool minimizes_peak = false;                 // Find the lowest peak; `budget` is unset.
   // If set, find the plan with the lowest peak that adds at most this; `budget` is unset.
   std::optional<Cost> most_added = std::nullopt;
   // If set, find the plan with the best balance; `budget` is unset.
@@ -38,18 +38,18 @@ struct PlanProblem {
   const OffloadTerms* offload = nullptr;
 
   // Tells whether to minimize the peak instead of only limiting it.
-  bool seeks_peak() const { return wants_least_peak || most_added || balance; }
-  bool has_budget() const { return budget || seeks_peak(); }
+  bool optimizes_peak() const { return minimizes_peak || most_added || balance; }
+  bool has_budget() const { return budget || optimizes_peak(); }
   bool Fits(Bytes peak, Cost overhead) const {
     return (!budget || peak <= *budget) && (!most_added || overhead <= *most_added);
   }
   // Tells whether `a` is better than `b`, if both fit.
   bool IsBetter(const CurvePoint& a, const CurvePoint& b) const {
     if (balance) return balance->IsBetter(a, b);
-    return seeks_peak() ? std::pair(a.peak, a.overhead) < std::pair(b.peak, b.overhead)
-                        : std::pair(a.overhead, a.peak) < std::pair(b.overhead, b.peak);
+    return optimizes_peak() ? std::pair(a.peak, a.overhead) < std::pair(b.peak, b.overhead)
+                            : std::pair(a.overhead, a.peak) < std::pair(b.overhead, b.peak);
   }
-  Runs Constrained(const Runs& runs) const {
+  Runs Constrain(const Runs& runs) const {
     return rules == nullptr ? runs : ConstrainedTo(*rules, runs);
   }
 };

@@ -32,8 +32,8 @@ namespace ckplan {
 namespace {
 
 // Returns the request as plans store it: with the algorithm's main name, and one budget in bytes.
-PlanRequest Settled(const PlanProblem& problem, const SolverInfo& info, const Answer& answer,
-                    Bytes peak) {
+PlanRequest SettleRequest(const PlanProblem& problem, const SolverInfo& info, const Answer& answer,
+                          Bytes peak) {
   PlanRequest settled = problem.request;
   const TrainingStep& step = problem.step;
   if (!step.is_joint() && step.forward().backward() == BackwardForm::kByInput) {
@@ -48,12 +48,12 @@ PlanRequest Settled(const PlanProblem& problem, const SolverInfo& info, const An
   if (problem.step.is_joint()) settled.order = StepOrder::kModel;
   settled.budget = settled.total_budget = settled.memory = settled.added_time = {};
   settled.reserve.reset();
-  if (problem.seeks_peak()) settled.budget = Budget::Of(peak);
+  if (problem.optimizes_peak()) settled.budget = Budget::Of(peak);
   if (problem.budget) settled.budget = Budget::Of(*problem.budget);
   return settled;
 }
 
-Arena PlaceNowhere(const Timeline& timeline) {
+Arena SkipPlacement(const Timeline& timeline) {
   return {Bytes(0), std::vector<Bytes>(timeline.buffers.size())};
 }
 
@@ -61,15 +61,15 @@ Arena PlaceNowhere(const Timeline& timeline) {
 Plan PlanOf(const PlanProblem& problem, const SolverInfo& info, const Answer& answer,
             PlanDetail detail = PlanDetail::kWhole) {
   const bool is_tight = problem.step.is_joint() || info.name == kBestAlgorithm;
-  const auto place = detail == PlanDetail::kFigures ? PlaceNowhere
+  const auto place = detail == PlanDetail::kFigures ? SkipPlacement
                      : is_tight                     ? PlaceTightly
                                                     : PlaceBuffers;
   Plan plan = AssemblePlan(problem.step, answer.schedule, answer.segment_of, place);
-  plan.request = Settled(problem, info, answer, plan.figures.peak);
+  plan.request = SettleRequest(problem, info, answer, plan.figures.peak);
   if (answer.paper) plan.figures.paper = *answer.paper;
   plan.figures.setting = answer.setting;
   plan.figures.is_optimal =
-      answer.is_optimal && (!problem.seeks_peak() || info.name == kBestAlgorithm);
+      answer.is_optimal && (!problem.optimizes_peak() || info.name == kBestAlgorithm);
   plan.figures.guarantee = answer.guarantee;
   if (answer.lower_bound) plan.figures.lower_bound_cost = answer.lower_bound;
   if (answer.certificate) AddCertificate(*answer.certificate, &plan.figures);
@@ -79,14 +79,14 @@ Plan PlanOf(const PlanProblem& problem, const SolverInfo& info, const Answer& an
   return plan;
 }
 
-Plan Checked(const PlanProblem& problem, Plan plan) {
+Plan CheckFinishedPlan(const PlanProblem& problem, Plan plan) {
   const std::vector<std::string> faults = CheckPlan(problem.step, plan);
   CKPLAN_CHECK(faults.empty(), faults.front());
   return plan;
 }
 
-Error Refusal(const PlanProblem& problem, const SolverInfo& info, const Answer& answer,
-              const Plan& least) {
+Error RefusalError(const PlanProblem& problem, const SolverInfo& info, const Answer& answer,
+                   const Plan& least) {
   const std::string who = problem.request.setting ? fmt::format("{} with {}", info.name,
                                                                 TextOf(*problem.request.setting))
                                                   : std::string(info.name);
@@ -121,17 +121,17 @@ Result<Plan> SolveAndCheck(const SolverInfo& info, const PlanProblem& problem,
                                                    : SolveWith(info, problem, limits));
   if (problem.request.decisions) {
     CKPLAN_RETURN_IF_ERROR(
-        CheckDecided(BrokenConstraints(problem.step, problem.request, answer.schedule)));
+        CheckDecisions(BrokenConstraints(problem.step, problem.request, answer.schedule)));
   }
   // Keep a plan that `best` found in time, however long assembling it takes.
   std::optional<StopsSuspended> whole;
   if (info.name == kBestAlgorithm) whole.emplace();
   Plan plan = PlanOf(problem, info, answer);
   if (!problem.Fits(plan.figures.peak, plan.figures.overhead)) {
-    return Refusal(problem, info, answer, plan);
+    return RefusalError(problem, info, answer, plan);
   }
   CKPLAN_RETURN_IF_ERROR(CheckHostMemory(info, plan));
-  return Checked(problem, std::move(plan));
+  return CheckFinishedPlan(problem, std::move(plan));
 }
 
 // Turns the request into a problem for the step, without constraints.
@@ -140,8 +140,8 @@ PlanProblem ProblemOf(const TrainingStep& step, const PlanRequest& request) {
           request,
           BudgetInBytes(step, request),
           PeakBudgetOf(request).kind == Budget::Kind::kMin,
-          MostAddedBy(step, request),
-          BalanceBy(step, request)};
+          MaxAddedTime(step, request),
+          RequestedBalance(step, request)};
 }
 
 // Calls `use` with the request's problem for the step. A stop or a lack of memory becomes an error.
@@ -150,7 +150,7 @@ auto WithProblem(const SolverInfo& info, const TrainingStep& step, const PlanReq
                  const SolveLimits& limits, Use use)
     -> decltype(use(std::declval<const PlanProblem&>())) {
   CKPLAN_RETURN_IF_ERROR(CheckRequest(info, step, request));
-  return UnlessOutOfMemory(info, limits, [&] {
+  return CatchOutOfMemory(info, limits, [&] {
     return UnlessStopped([&]() -> decltype(use(std::declval<const PlanProblem&>())) {
       CKPLAN_ASSIGN_OR_RETURN(const ConstrainedStep constrained,
                               ConstrainedStep::Create(step, request));
@@ -183,7 +183,7 @@ bool IsBetter(const Plan& a, const Plan& b, const PlanProblem& problem) {
 }
 
 // Fast algorithms come first, so that a time limit only cuts short the slow ones.
-std::vector<const SolverInfo*> FastFirst(const PlanRequest& request) {
+std::vector<const SolverInfo*> SolversBySpeed(const PlanRequest& request) {
   std::vector<const SolverInfo*> solvers;
   for (const SolverInfo& info : AllSolvers()) solvers.push_back(&info);
   if (request.offload) {
@@ -196,18 +196,18 @@ std::vector<const SolverInfo*> FastFirst(const PlanRequest& request) {
 
 // Ranks errors by how well they explain why no algorithm has a plan. Errors that only say that an
 // algorithm doesn't support the request or the graph rank lowest.
-int WeightOf(ErrorCode code) {
+int ErrorPriority(ErrorCode code) {
   if (code == ErrorCode::kTimeout) return 2;
   return code == ErrorCode::kInfeasible ? 1 : 0;
 }
 
 // Returns the best plan of all algorithms, or the error that best explains why none has a plan.
-Result<Plan> BestOfAll(const TrainingStep& step, const PlanRequest& request,
-                       const SolveLimits& limits, Shortage* shortage) {
+Result<Plan> FindBestPlan(const TrainingStep& step, const PlanRequest& request,
+                          const SolveLimits& limits, Shortage* shortage) {
   const PlanProblem problem = ProblemOf(step, request);
   std::optional<Plan> best;
   std::optional<Error> failure;
-  for (const SolverInfo* info : FastFirst(request)) {
+  for (const SolverInfo* info : SolversBySpeed(request)) {
     Result<Plan> plan = MakePlanBy(*info, step, request, limits);
     if (plan.ok()) {
       if (!best || IsBetter(*plan, *best, problem)) best = std::move(plan).value();
@@ -216,7 +216,8 @@ Result<Plan> BestOfAll(const TrainingStep& step, const PlanRequest& request,
     const ErrorCode code = plan.error().code;
     if (code == ErrorCode::kTimeout) shortage->of_time.emplace_back(info->name);
     if (IsOutOfMemory(plan.error())) shortage->of_memory.emplace_back(info->name);
-    if (!failure || WeightOf(code) > WeightOf(failure->code)) failure = std::move(plan).error();
+    if (!failure || ErrorPriority(code) > ErrorPriority(failure->code))
+      failure = std::move(plan).error();
   }
   if (best) return *std::move(best);
   return *std::move(failure);
@@ -232,13 +233,13 @@ Result<Plan> MakeAutoPlan(const SolverInfo& info, const TrainingStep& step,
                  {},
                  {"add", {{"budget", "60%"}}}};
   }
-  Result<Plan> best = BestOfAll(step, request, limits, shortage);
+  Result<Plan> best = FindBestPlan(step, request, limits, shortage);
   const bool is_refused = !best.ok() && best.error().code == ErrorCode::kInfeasible;
   if (!is_refused || request.added_time.is_given()) return best;
   PlanRequest least = request;
   PeakBudgetIn(&least).kind = Budget::Kind::kMin;
   Shortage unreported;
-  CKPLAN_ASSIGN_OR_RETURN(const Plan plan, BestOfAll(step, least, limits, &unreported));
+  CKPLAN_ASSIGN_OR_RETURN(const Plan plan, FindBestPlan(step, least, limits, &unreported));
   const PlanProblem problem{step, request, BudgetInBytes(step, request)};
   return Infeasible(problem, fmt::format("auto ({} came closest)", plan.request.algorithm), plan);
 }
@@ -282,8 +283,8 @@ Result<PlanWithin> FindBestPlanWithin(const TrainingStep& step, const PlanReques
         Plan plan = PlanOf(problem, best, *answer, detail);
         found.least_found = plan.figures.overhead;
         if (plan.figures.overhead > enough) return found;
-        found.plan =
-            detail == PlanDetail::kFigures ? std::move(plan) : Checked(problem, std::move(plan));
+        found.plan = detail == PlanDetail::kFigures ? std::move(plan)
+                                                    : CheckFinishedPlan(problem, std::move(plan));
         return found;
       });
 }
@@ -293,20 +294,20 @@ Result<std::vector<CurvePoint>> PointsByBudgets(const TrainingStep& step,
                                                 const SolveLimits& limits) {
   CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* info, FindSolver(request.algorithm));
   using Points = std::vector<CurvePoint>;
-  return WithProblem(*info, step, request, limits,
-                     [&](const PlanProblem& problem) -> Result<Points> {
-                       if (info->name == kBestAlgorithm) return TraceCurveByBest(problem, limits);
-                       const StopScope scope(limits.stop);
-                       PollStop();
-                       CKPLAN_ASSIGN_OR_RETURN(const std::vector<Answer> answers,
-                                               SolveForBudgets(*info, problem, limits));
-                       Points points;
-                       for (const Answer& answer : answers) {
-                         const Plan plan = Checked(problem, PlanOf(problem, *info, answer));
-                         points.push_back({plan.figures.peak, plan.figures.overhead});
-                       }
-                       return points;
-                     });
+  return WithProblem(
+      *info, step, request, limits, [&](const PlanProblem& problem) -> Result<Points> {
+        if (info->name == kBestAlgorithm) return TraceCurveByBest(problem, limits);
+        const StopScope scope(limits.stop);
+        PollStop();
+        CKPLAN_ASSIGN_OR_RETURN(const std::vector<Answer> answers,
+                                SolveForBudgets(*info, problem, limits));
+        Points points;
+        for (const Answer& answer : answers) {
+          const Plan plan = CheckFinishedPlan(problem, PlanOf(problem, *info, answer));
+          points.push_back({plan.figures.peak, plan.figures.overhead});
+        }
+        return points;
+      });
 }
 
 }  // namespace ckplan

@@ -20,11 +20,11 @@ int64_t LimitFor(const PlanProblem& problem, const Knob& knob) {
 }
 
 // Returns the algorithm's outcome, adjusted to the constraints, which the algorithm ignores.
-Result<RunOutcome> Constrained(const PlanProblem& problem, Result<RunOutcome> solved) {
+Result<RunOutcome> Constrain(const PlanProblem& problem, Result<RunOutcome> solved) {
   if (!solved.ok() || problem.rules == nullptr || Satisfies(*problem.rules, solved->runs)) {
     return solved;
   }
-  solved->runs = problem.Constrained(solved->runs);
+  solved->runs = problem.Constrain(solved->runs);
   solved->schedule.reset();
   solved->is_optimal = false;
   solved->guarantee += kChangedForConstraints;
@@ -79,7 +79,7 @@ Result<RunOutcome> SolveAtEachSetting(const PlanProblem& problem, const SolveLim
                                       PreparedRunSolver* solver) {
   const Knob knob = solver->knob();
   if (!problem.has_budget()) {
-    return Constrained(problem, solver->Solve(knob.preset, limits));
+    return Constrain(problem, solver->Solve(knob.preset, limits));
   }
   Simulator simulator(problem.step);
   std::optional<RunOutcome> best;
@@ -89,7 +89,7 @@ Result<RunOutcome> SolveAtEachSetting(const PlanProblem& problem, const SolveLim
                           SettingsFor(problem, limits, solver));
   for (const int64_t setting : settings) {
     PollStop();
-    Result<RunOutcome> solved = Constrained(problem, solver->Solve(setting, limits));
+    Result<RunOutcome> solved = Constrain(problem, solver->Solve(setting, limits));
     // No plan fits this limit. Higher limits may have plans that fit after adjusting them to the
     // constraints.
     const bool is_refused = !solved.ok() && solved.error().code == ErrorCode::kInfeasible;
@@ -120,7 +120,7 @@ Result<Answer> SolveRuns(const PlanProblem& problem, const SolveLimits& limits,
   Result<RunOutcome> outcome = is_limit ? solver->Solve(LimitFor(problem, knob), limits)
                                         : SolveAtEachSetting(problem, limits, solver.get());
   if (!outcome.ok() && outcome.error().code == ErrorCode::kInfeasible) {
-    outcome = Constrained(problem, solver->Solve(knob.min, limits));
+    outcome = Constrain(problem, solver->Solve(knob.min, limits));
   }
   if (!outcome.ok()) return std::move(outcome).error();
   return Answer{ScheduleFor(*outcome), outcome->is_optimal, std::move(outcome->guarantee)};

@@ -41,7 +41,7 @@ struct Found {
 // there is no search.
 bool IsProven(const PlanProblem& problem, const Found& found) {
   const PlanRequest& request = problem.request;
-  if (problem.seeks_peak() || !found.plan.candidate.outcome.is_optimal) return false;
+  if (problem.optimizes_peak() || !found.plan.candidate.outcome.is_optimal) return false;
   const bool is_setting = found.info->knob == Knob::Kind::kPeakLimit && !problem.step.is_joint() &&
                           request.uses_liveness && request.granularity == Granularity::kNode &&
                           !HasConstraints(request) && !request.pipeline;
@@ -68,7 +68,8 @@ Answer AnswerOf(const SolverInfo& asked, const PlanProblem& problem, const Found
   if (!problem.step.is_joint()) {
     answer.segment_of = SegmentsOf(problem.step.forward(), chosen.outcome.strategy);
   }
-  if (MayReachLess(*found.info, chosen.outcome.is_optimal)) answer.note = kMayReachLess;
+  if (SmallerBudgetMayFit(*found.info, chosen.outcome.is_optimal))
+    answer.note = kSmallerBudgetMayFit;
   answer.paper = chosen.outcome.paper;
   answer.objective = found.objective;
   return answer;
@@ -92,7 +93,7 @@ class StrategySearch {
  private:
   // Tells whether a better plan than the best so far may exist.
   bool MayBeBetter() const {
-    return !best_ || problem_.seeks_peak() || OverheadOf(*best_) > Cost(0);
+    return !best_ || problem_.optimizes_peak() || OverheadOf(*best_) > Cost(0);
   }
 
   // Tells which of two plans that don't fit comes nearer to the limits.
@@ -120,14 +121,14 @@ class StrategySearch {
         continue;
       }
       if (!best_ || IsBetter(found, *best_)) best_ = std::move(found);
-      if (!problem_.seeks_peak()) break;
+      if (!problem_.optimizes_peak()) break;
     }
     return Done{};
   }
 
   Result<ChosenPlan> Choose(const SolverInfo& info, Objective objective) {
     const bool has_any = best_ || least_;
-    return UnlessOutOfMemory(info, limits_, [&] {
+    return CatchOutOfMemory(info, limits_, [&] {
       return UnlessStopped([&] {
         std::optional<StopScope> scope;
         if (has_any) scope.emplace(limits_.stop);

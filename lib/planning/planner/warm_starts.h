@@ -17,8 +17,8 @@ int64_t WarmStartWork(SearchEffort effort);
 
 struct WarmStartLimits {
   int64_t work = 0;
-  bool wants_own_order = true;  // Run algorithms that keep the graph's own order.
-  bool wants_slow = true;       // Run slow algorithms.
+  bool include_own_order = true;  // Run algorithms that keep the graph's own order.
+  bool include_slow = true;       // Run slow algorithms.
 };
 
 // Returns the schedules of all registered algorithms that find one within the problem's budget.

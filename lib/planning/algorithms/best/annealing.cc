@@ -95,9 +95,9 @@ class Annealer {
   bool RelievePeak(double allowed);
   bool MoveAwayFromPeak(int32_t value, size_t version, int32_t peak_slot);
 
-  bool RunAgainBefore(int32_t op, int32_t slot, int depth);
+  bool AddRerunBefore(int32_t op, int32_t slot, int depth);
   bool MoveInto(int32_t slot, RunSequence::Window window, int32_t wanted);
-  void EraseWithNeeds(int32_t op, size_t k);
+  void EraseRecursively(int32_t op, size_t k);
 
   int32_t Below(size_t count) {
     return static_cast<int32_t>(((rng_.Next() >> 32) * static_cast<uint64_t>(count)) >> 32);
@@ -116,7 +116,7 @@ class Annealer {
                                      static_cast<double>(std::max<int64_t>(budget_, 1)));
   }
   // Tells whether one more run could pay off even if it removed all memory above the budget.
-  bool MayPay(int32_t op, double allowed) const {
+  bool CanPay(int32_t op, double allowed) const {
     const double time = static_cast<double>(problem_.cost[At(op)]) * time_unit_;
     return time <= allowed + MemoryEnergy();
   }
@@ -305,7 +305,7 @@ bool Annealer::TryShift() {
 
 // Adds a run of the operation as close before the run in the slot as possible. At random, also
 // reruns producers whose results would otherwise have to be kept for it.
-bool Annealer::RunAgainBefore(int32_t op, int32_t slot, int depth) {
+bool Annealer::AddRerunBefore(int32_t op, int32_t slot, int depth) {
   const int32_t last = sequence_.RunsOf(op)[sequence_.VersionAt(op, slot)];
   const int32_t after = std::max(last, sequence_.ReadsReadyAt(op));
   int32_t to = slot - 1;
@@ -320,7 +320,7 @@ bool Annealer::RunAgainBefore(int32_t op, int32_t slot, int depth) {
     missing[count++] = producer;
   }
   sequence_.Insert(op, to);
-  for (size_t i = 0; i < count; ++i) RunAgainBefore(missing[i], to, depth - 1);
+  for (size_t i = 0; i < count; ++i) AddRerunBefore(missing[i], to, depth - 1);
   return true;
 }
 
@@ -331,10 +331,10 @@ bool Annealer::TryAdd(double allowed) {
   const std::span<const int32_t> runs = sequence_.RunsOf(reader);
   if (reads.empty() || runs.empty()) return false;
   const int32_t producer = problem_.producer[At(reads[At(Below(reads.size()))])];
-  if (!problem_.may_repeat[At(producer)] || !MayPay(producer, allowed)) return false;
+  if (!problem_.may_repeat[At(producer)] || !CanPay(producer, allowed)) return false;
   const int32_t depth = RandomDepth();
   const int32_t run = runs[At(Below(runs.size()))];
-  return RunAgainBefore(producer, run, depth);
+  return AddRerunBefore(producer, run, depth);
 }
 
 bool Annealer::TryRemove() {
@@ -343,12 +343,12 @@ bool Annealer::TryRemove() {
   const int32_t op = repeated[At(Below(repeated.size()))];
   const auto k = At(Below(sequence_.RunsOf(op).size()));
   if (IsFixed(k) || !sequence_.MayErase(op, k)) return false;
-  EraseWithNeeds(op, k);
+  EraseRecursively(op, k);
   return true;
 }
 
 // Erases the run and, recursively, runs whose only readers are erased.
-void Annealer::EraseWithNeeds(int32_t op, size_t k) {
+void Annealer::EraseRecursively(int32_t op, size_t k) {
   erased_.assign(1, {op, sequence_.RunsOf(op)[k]});
   sequence_.Erase(erased_.back().second);
   while (!erased_.empty()) {
@@ -385,8 +385,8 @@ bool Annealer::RelievePeak(double allowed) {
     if (next != reads.end() && *next == peak_slot) continue;
     if (Chance(50) && MoveAwayFromPeak(value, version, peak_slot)) return true;
     if (next == reads.end() || !problem_.may_repeat[At(producer)]) continue;
-    if (!MayPay(producer, allowed)) continue;
-    return RunAgainBefore(producer, *next, RandomDepth());
+    if (!CanPay(producer, allowed)) continue;
+    return AddRerunBefore(producer, *next, RandomDepth());
   }
   return false;
 }

@@ -175,13 +175,13 @@ class AnyOrderProgram {
     }
     std::vector<Flag>& kept = kept_.emplace_back(problem_.bytes.size());
     for (size_t u = 0; u < kept.size(); ++u) {
-      if (IsOfUse(j, u)) kept[u] = NewColumn();
+      if (IsUseful(j, u)) kept[u] = NewColumn();
     }
     for (const int32_t read : problem_.reads[moment]) kept[At(read)] = {kNoColumn, 1};
   }
 
   // Tells whether a run after moment j may read the value, or it is a result.
-  bool IsOfUse(size_t j, size_t u) const {
+  bool IsUseful(size_t j, size_t u) const {
     if (problem_.bytes[u] == 0 || !IsMade(u) || has_run_[j][ProducerOf(u)].IsKnown(0)) return false;
     const std::span<const int32_t> readers = problem_.readers[static_cast<int32_t>(u)];
     return problem_.is_result[u] || std::any_of(readers.begin(), readers.end(), [&](int32_t op) {

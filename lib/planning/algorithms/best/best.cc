@@ -170,7 +170,7 @@ class Solver {
   // bound.
   Result<Done> SolveInOrder(const Runs& order, bool is_own) {
     if (is_own) {
-      ReadOwnCurve();
+      SearchOwnCurve();
     } else {
       TradeOffCurve curve(shared_, order);
       curve.Read(options_.budget, options_.work.curve, options_.enough);
@@ -182,7 +182,7 @@ class Solver {
     return SolveByProgram(order, is_own);
   }
 
-  void ReadOwnCurve() {
+  void SearchOwnCurve() {
     curve_->Read(options_.budget, options_.work.curve, options_.enough);
     TakeFromCurve();
     RaiseBound(curve_->BoundWithin(options_.budget), curve_->proof(), BoundScope::kOwnOrder);
@@ -208,7 +208,7 @@ class Solver {
 
   // Returns the share of `work` for a graph of this size: at least `least`, but never more than
   // `work`.
-  int64_t ForSize(int64_t work, int64_t least) const {
+  int64_t ScaleWork(int64_t work, int64_t least) const {
     const int64_t full_ops = options_.work.full_ops;
     const int64_t share = work / full_ops * std::min<int64_t>(problem_.op_count, full_ops);
     return std::max(share, std::min(work, least));
@@ -274,7 +274,7 @@ class Solver {
 
   Result<Done> SolveByProgram(const Runs& order, bool is_own) {
     LoopLimits limits;
-    limits.work = ForSize(options_.work.programs, kQuickWork.programs);
+    limits.work = ScaleWork(options_.work.programs, kQuickWork.programs);
     if (problem_.op_count > kManyOps) limits.work /= kFewerPrograms;
     if (!is_own) limits.work /= 2;  // Other orders rarely help, and give no bound.
     limits.rounds = options_.work.rounds;
@@ -303,7 +303,8 @@ class Solver {
     if (is_known || outcome_.is_infeasible) return Done{};
     const std::vector<OpId> proven = proof_moments_;
     const bool is_one = proven.empty() || moments_.empty() || moments_ == proven;
-    const int64_t work = ForSize(options_.work.any_order, kQuickWork.any_order) / (is_one ? 1 : 2);
+    const int64_t work =
+        ScaleWork(options_.work.any_order, kQuickWork.any_order) / (is_one ? 1 : 2);
     CKPLAN_RETURN_IF_ERROR(SolveInAnyOrder(proven, work));
     return moments_ == proven ? Done{} : SolveInAnyOrder(moments_, work);
   }
@@ -374,7 +375,7 @@ class Solver {
 
   // Returns the number of annealing moves: fewer if there is little to gain.
   int64_t Moves() const {
-    const int64_t most = ForSize(options_.work.moves, kNormalWork.moves);
+    const int64_t most = ScaleWork(options_.work.moves, kNormalWork.moves);
     // On large graphs, single moves improve little on the curve, and each takes longer.
     const int64_t moves =
         problem_.op_count <= kManyOps ? most : most / problem_.op_count * kManyOps / kFewerMoves;

@@ -53,7 +53,7 @@ class WorkingSets {
   // needs more.
   std::pair<int64_t, OpId> Largest(int64_t max_work) {
     const std::vector<int64_t> bytes = Find(max_work);
-    std::pair<int64_t, OpId> largest = AtTheEnd();
+    std::pair<int64_t, OpId> largest = BoundAtEnd();
     for (size_t op = 0; op < bytes.size(); ++op) {
       if (bytes[op] > largest.first) largest = {bytes[op], OpId(op)};
     }
@@ -74,7 +74,7 @@ class WorkingSets {
 
   // The last run among the producers of results needs its own working set, with all results in
   // memory. Which producer comes last is unknown, so the minimum counts.
-  std::pair<int64_t, OpId> AtTheEnd() const {
+  std::pair<int64_t, OpId> BoundAtEnd() const {
     int64_t results = 0;
     for (int32_t value = 0; value < problem_.value_count; ++value) {
       if (IsCountedResult(value)) results += BytesOf(value);

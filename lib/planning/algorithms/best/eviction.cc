@@ -130,7 +130,7 @@ class Walk {
   void Offer(int32_t value);
   void OfferParked();
   void Remove(int32_t value);
-  bool MayBeEvicted(int32_t value) const;
+  bool CanBeEvicted(int32_t value) const;
   bool IsRecoverable(int32_t value) const;
   bool IsReliedOn(int32_t value) const;
 
@@ -222,7 +222,7 @@ void Walk::TakeOver(int32_t op, Reads which) {
     // Only this run may have locked the read.
     if (!is_in_memory_[At(read)] || locks_[At(read)] > 1) continue;
     const bool is_unread = uses_.Next(read) == Uses::kNever && !problem_.is_result[At(read)];
-    if ((which == Reads::kUnread && !is_unread) || !MayBeEvicted(read)) continue;
+    if ((which == Reads::kUnread && !is_unread) || !CanBeEvicted(read)) continue;
     Remove(read);
   }
 }
@@ -241,7 +241,7 @@ bool Walk::FreeMemory(int64_t needed) {
     const bool is_near = fresh.band == top.band && fresh.score > kNearScore * top.score;
     if (fresh < top && !is_near) {
       candidates_.push(fresh);
-    } else if (!MayBeEvicted(top.value)) {
+    } else if (!CanBeEvicted(top.value)) {
       parked_.push_back(top.value);
     } else {
       Remove(top.value);
@@ -316,7 +316,7 @@ double Walk::CostToRestore(int32_t value) const {
 
 // Tells whether all values needed later can be computed without this one. Always true if every
 // operation may repeat.
-bool Walk::MayBeEvicted(int32_t value) const {
+bool Walk::CanBeEvicted(int32_t value) const {
   return !has_single_runs_ || IsRecoverable(value) || !IsReliedOn(value);
 }
 
@@ -326,7 +326,7 @@ bool Walk::IsRecoverable(int32_t value) const {
   for (size_t visits = 0; !stack_.empty(); ++visits) {
     const int32_t producer = problem_.producer[At(stack_.back())];
     stack_.pop_back();
-    if (!problem_.may_repeat[At(producer)] || visits > rule_.most_ancestors) return false;
+    if (!problem_.may_repeat[At(producer)] || visits > rule_.max_ancestors) return false;
     for (const int32_t read : problem_.reads[producer]) {
       if (is_in_memory_[At(read)] || seen_[At(read)] == search_) continue;
       seen_[At(read)] = search_;
@@ -344,7 +344,7 @@ bool Walk::IsReliedOn(int32_t value) const {
     const int32_t next = stack_.back();
     stack_.pop_back();
     if (uses_.Next(next) != Uses::kNever || problem_.is_result[At(next)] || locks_[At(next)] > 0 ||
-        visits > rule_.most_ancestors) {
+        visits > rule_.max_ancestors) {
       return true;
     }
     for (const int32_t reader : problem_.readers[next]) {

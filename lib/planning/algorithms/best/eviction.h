@@ -36,7 +36,7 @@ struct EvictionRule {
   bool counts_ancestors = true;
   // Values that take more operations than this to recompute are not evicted. Then fewer plans fit,
   // but they take less time, and are found faster.
-  size_t most_ancestors = 512;
+  size_t max_ancestors = 512;
 };
 
 // 36 variants, in a fixed order.

@@ -124,7 +124,7 @@ class MomentLoop {
     const bool is_for_budget = target_ == budget_;
     const ProgramLimits<MomentPlan> limits = {
         WorkLeft(), [&](const MomentPlan& plan) { return Fits(Expanded(plan)); },
-        once_ / kDoubtfulParts, [&](const MomentPlan& plan) { return TakeIfFitting(plan); },
+        once_ / kDoubtfulParts, [&](const MomentPlan& plan) { return KeepIfFits(plan); },
         is_for_budget ? limits_.enough : std::nullopt};
     CKPLAN_ASSIGN_OR_RETURN(const MomentOutcome solved,
                             SolveMoments(problem_, order_, charged_, target_, limits));
@@ -165,8 +165,8 @@ class MomentLoop {
     for (int64_t target = budget_; excess > 0 && less_room_work_ < limit;) {
       target -= excess;
       const ProgramLimits<MomentPlan> limits = {
-          limit - less_room_work_, WantsNoProof, once_ / kDoubtfulParts,
-          [&](const MomentPlan& plan) { return TakeIfFitting(plan); }, limits_.enough};
+          limit - less_room_work_, SkipsProof, once_ / kDoubtfulParts,
+          [&](const MomentPlan& plan) { return KeepIfFits(plan); }, limits_.enough};
       CKPLAN_ASSIGN_OR_RETURN(const MomentOutcome solved,
                               SolveMoments(problem_, order_, charged_, target, limits));
       outcome_.work += solved.work;
@@ -179,10 +179,10 @@ class MomentLoop {
     return Done{};
   }
 
-  static bool WantsNoProof(const MomentPlan& /*plan*/) { return false; }
+  static bool SkipsProof(const MomentPlan& /*plan*/) { return false; }
 
   // Keeps the plan if it fits. Returns whether the best plan is good enough.
-  bool TakeIfFitting(const MomentPlan& plan) {
+  bool KeepIfFits(const MomentPlan& plan) {
     Runs runs = Expanded(plan);
     if (Fits(runs)) KeepIfCheaper(std::move(runs));
     return HasEnough();

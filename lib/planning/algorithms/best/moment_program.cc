@@ -151,15 +151,15 @@ std::vector<ChargedWindow> MomentCopies::Exceeded(
   std::vector<ChargedWindow> exceeded;
   for (size_t j = 0; j < moments_.size(); ++j) {
     for (const auto& found :
-         {MostExceededOut(j, values, elapsed), MostExceededIn(j, values, elapsed)}) {
+         {FindMostExceededOut(j, values, elapsed), FindMostExceededIn(j, values, elapsed)}) {
       if (found) exceeded.push_back({moments_[j], *found});
     }
   }
   return exceeded;
 }
 
-std::optional<CopyWindow> MomentCopies::MostExceededOut(size_t j, const std::vector<double>& values,
-                                                        const std::vector<double>& elapsed) const {
+std::optional<CopyWindow> MomentCopies::FindMostExceededOut(
+    size_t j, const std::vector<double>& values, const std::vector<double>& elapsed) const {
   std::vector<double> copies(order_.size());
   for (size_t u = 0; u < made_at_.size(); ++u) {
     if (hosted_[j][u] == kNoColumn) continue;
@@ -180,8 +180,8 @@ std::optional<CopyWindow> MomentCopies::MostExceededOut(size_t j, const std::vec
   return found;
 }
 
-std::optional<CopyWindow> MomentCopies::MostExceededIn(size_t j, const std::vector<double>& values,
-                                                       const std::vector<double>& elapsed) const {
+std::optional<CopyWindow> MomentCopies::FindMostExceededIn(
+    size_t j, const std::vector<double>& values, const std::vector<double>& elapsed) const {
   const auto end = static_cast<int32_t>(order_.size());
   std::vector<double> copies(order_.size() + 1);
   std::optional<CopyWindow> found;
@@ -405,7 +405,7 @@ class MomentProgram {
     if (rerun == kNoColumn) return;
     const std::span<const int32_t> reads = problem_.reads[op];
     std::vector<MipEntry> entries = {{rerun, Units(WorkingSet(op))}};
-    for (const ValueThrough& through : ThroughInterval(j)) {
+    for (const ValueThrough& through : ValuesThrough(j)) {
       const int32_t u = through.value;
       if (problem_.producer[static_cast<size_t>(u)] == op) continue;
       if (std::binary_search(reads.begin(), reads.end(), u)) continue;
@@ -427,7 +427,7 @@ class MomentProgram {
     return bytes;
   }
 
-  const std::vector<ValueThrough>& ThroughInterval(size_t j) {
+  const std::vector<ValueThrough>& ValuesThrough(size_t j) {
     const auto [entry, is_new] = through_.try_emplace(j);
     if (!is_new) return entry->second;
     const OpId first = order_[static_cast<size_t>(moments_[j])];

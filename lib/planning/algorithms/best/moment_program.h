@@ -83,10 +83,10 @@ class MomentCopies {
   void AddIns(size_t j, int32_t to, Row* row) const;
   std::vector<double> ElapsedIn(const std::vector<double>& values,
                                 const std::vector<std::vector<int>>& reruns) const;
-  std::optional<CopyWindow> MostExceededOut(size_t j, const std::vector<double>& values,
-                                            const std::vector<double>& elapsed) const;
-  std::optional<CopyWindow> MostExceededIn(size_t j, const std::vector<double>& values,
-                                           const std::vector<double>& elapsed) const;
+  std::optional<CopyWindow> FindMostExceededOut(size_t j, const std::vector<double>& values,
+                                                const std::vector<double>& elapsed) const;
+  std::optional<CopyWindow> FindMostExceededIn(size_t j, const std::vector<double>& values,
+                                               const std::vector<double>& elapsed) const;
   double Units(int64_t time) const { return static_cast<double>(time / unit_); }
   double LengthBetween(int32_t first, int32_t end) const;
   double Slight() const { return 1e-4 * wait_unit_; }  // Within the solver's tolerance.

@@ -89,8 +89,8 @@ class OffloadAnnealer {
   bool TryAddLoad();
   bool TryAddRun();
   bool TryRemove();
-  bool TryToLoad();
-  bool TryToRun();
+  bool ReplaceRerunByLoads();
+  bool ReplaceLoadByRerun();
   bool TryShift();
   bool TryEject();
   bool RelievePeak();
@@ -99,10 +99,10 @@ class OffloadAnnealer {
   bool Satisfies() const;
   bool IsWorthwhile();
   void Keep();
-  bool RunAgainBefore(int32_t op, int32_t slot, int depth);
+  bool AddRerunBefore(int32_t op, int32_t slot, int depth);
   bool LoadBefore(int32_t value, int32_t slot);
   bool MayErase(int32_t slot) const;
-  void EraseWithNeeds(int32_t slot);
+  void EraseRecursively(int32_t slot);
   int32_t FreeBefore(int32_t slot, int32_t after) const;
   int32_t RandomExtraSlot();
 
@@ -139,7 +139,7 @@ class OffloadAnnealer {
   double energy_ = 0;
   int64_t end_now_ = 0;
   double charge_now_ = 0;
-  double most_ = 0;  // The maximum energy after the move.
+  double max_energy_ = 0;  // The maximum energy after the move.
   int64_t work_done_ = 0;
   int64_t accepted_ = 0;
   std::vector<int32_t> erased_;
@@ -219,7 +219,7 @@ void OffloadAnnealer::AdjustCharge(int64_t stage) {
 void OffloadAnnealer::Move(double temperature) {
   const double scale = std::max(energy_ - static_cast<double>(problem_.total_cost),
                                 static_cast<double>(problem_.total_cost) * kMinHeat);
-  most_ = energy_ + scale * temperature * thresholds_[At(Below(kOffloadThresholds))];
+  max_energy_ = energy_ + scale * temperature * thresholds_[At(Below(kOffloadThresholds))];
   const bool is_changed = Try(Below(100));
   if (!is_changed && !sequence_.has_changes()) return;
   sequence_.Update();
@@ -235,15 +235,15 @@ void OffloadAnnealer::Move(double temperature) {
 // Tells whether to accept the changed sequence. Doesn't schedule it if its runs and its memory
 // alone are too much.
 bool OffloadAnnealer::IsWorthwhile() {
-  const double latest_end = most_ - memory_weight_ * MemoryEnergy();
+  const double latest_end = max_energy_ - memory_weight_ * MemoryEnergy();
   if (static_cast<double>(sequence_.cost()) > latest_end) return false;
   Measure(static_cast<int64_t>(std::min(std::ceil(latest_end), kLatestEnd)));
-  return Energy() <= most_ && Satisfies();
+  return Energy() <= max_energy_ && Satisfies();
 }
 
 bool OffloadAnnealer::Try(int32_t kind) {
-  if (kind < 20) return TryToLoad();
-  if (kind < 35) return TryToRun();
+  if (kind < 20) return ReplaceRerunByLoads();
+  if (kind < 35) return ReplaceLoadByRerun();
   if (kind < 40) return TryAddLoad();
   if (kind < 45) return TryAddRun();
   if (kind < 55) return TryRemove();
@@ -269,7 +269,7 @@ bool OffloadAnnealer::LoadBefore(int32_t value, int32_t slot) {
 
 // Adds a run of the operation as close before the slot as possible. At random, also recomputes or
 // loads reads that would otherwise have to be kept for it.
-bool OffloadAnnealer::RunAgainBefore(int32_t op, int32_t slot, int depth) {
+bool OffloadAnnealer::AddRerunBefore(int32_t op, int32_t slot, int depth) {
   if (!problem_.may_repeat[At(op)]) return false;
   const std::span<const int32_t> runs = sequence_.SlotsOf(op);
   const auto later = std::lower_bound(runs.begin(), runs.end(), slot);
@@ -290,7 +290,7 @@ bool OffloadAnnealer::RunAgainBefore(int32_t op, int32_t slot, int depth) {
     if (choice == 1 && MayMove(missing[i])) {
       LoadBefore(missing[i], to);
     } else {
-      RunAgainBefore(problem_.producer[At(missing[i])], to, depth - 1);
+      AddRerunBefore(problem_.producer[At(missing[i])], to, depth - 1);
     }
   }
   return true;
@@ -303,7 +303,7 @@ bool OffloadAnnealer::MayErase(int32_t slot) const {
 }
 
 // Erases the action, and those that only served its reads.
-void OffloadAnnealer::EraseWithNeeds(int32_t slot) {
+void OffloadAnnealer::EraseRecursively(int32_t slot) {
   erased_.assign(1, slot);
   std::vector<int32_t> steps = {sequence_.StepAt(slot)};
   sequence_.Erase(slot);
@@ -348,18 +348,18 @@ bool OffloadAnnealer::TryAddRun() {
   if (reads.empty() || slots.empty()) return false;
   const int32_t producer = problem_.producer[At(reads[At(Below(reads.size()))])];
   const int depth = RandomDepth();
-  return RunAgainBefore(producer, slots[At(Below(slots.size()))], depth);
+  return AddRerunBefore(producer, slots[At(Below(slots.size()))], depth);
 }
 
 bool OffloadAnnealer::TryRemove() {
   const int32_t slot = RandomExtraSlot();
   if (slot < 0) return false;
-  EraseWithNeeds(slot);
+  EraseRecursively(slot);
   return true;
 }
 
 // Replaces a rerun by loads of its results.
-bool OffloadAnnealer::TryToLoad() {
+bool OffloadAnnealer::ReplaceRerunByLoads() {
   const int32_t slot = RandomExtraSlot();
   if (slot < 0 || IsLoad(problem_, sequence_.StepAt(slot))) return false;
   const int32_t op = sequence_.StepAt(slot);
@@ -372,11 +372,11 @@ bool OffloadAnnealer::TryToLoad() {
     is_loaded |= LoadBefore(value, *next);
   }
   if (!is_loaded) return false;
-  EraseWithNeeds(slot);
+  EraseRecursively(slot);
   return true;
 }
 
-bool OffloadAnnealer::TryToRun() {
+bool OffloadAnnealer::ReplaceLoadByRerun() {
   const int32_t slot = RandomExtraSlot();
   if (slot < 0 || !IsLoad(problem_, sequence_.StepAt(slot))) return false;
   const int32_t value = LoadedBy(problem_, sequence_.StepAt(slot));
@@ -384,7 +384,7 @@ bool OffloadAnnealer::TryToRun() {
   const std::span<const int32_t> reads = sequence_.ReadAt(value);
   const auto next = std::upper_bound(reads.begin(), reads.end(), slot);
   if (next == reads.end()) return true;
-  return RunAgainBefore(problem_.producer[At(value)], *next, Chance(70) ? 1 + Below(3) : 0);
+  return AddRerunBefore(problem_.producer[At(value)], *next, Chance(70) ? 1 + Below(3) : 0);
 }
 
 // Moves a load or a rerun.
@@ -428,8 +428,8 @@ bool OffloadAnnealer::RelievePeak() {
     if (next == reads.end() || *next == peak_slot) continue;
     if (MayMove(value) && Chance(50)) return LoadBefore(value, *next);
     const int32_t producer = problem_.producer[At(value)];
-    if (static_cast<double>(sequence_.cost() + problem_.cost[At(producer)]) > most_) continue;
-    return RunAgainBefore(producer, *next, RandomDepth());
+    if (static_cast<double>(sequence_.cost() + problem_.cost[At(producer)]) > max_energy_) continue;
+    return AddRerunBefore(producer, *next, RandomDepth());
   }
   return false;
 }

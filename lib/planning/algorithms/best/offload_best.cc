@@ -125,7 +125,7 @@ constexpr int32_t kFullOps = 500;
 
 // Returns the graph without in-place writes through an alias. A plan that fits without them also
 // fits with them.
-JointGraph WithoutAliasTakeovers(const JointGraph& graph) {
+JointGraph RemoveAliasTakeovers(const JointGraph& graph) {
   JointGraphParts parts = PartsOf(graph);
   for (Operation& op : parts.ops) {
     std::erase_if(op.in_place, [&](const InPlaceWrite& pair) {
@@ -137,8 +137,8 @@ JointGraph WithoutAliasTakeovers(const JointGraph& graph) {
 
 // Returns the graph to search: without in-place writes through an alias, unless an operation needs
 // them to fit the budget.
-JointGraph SearchedGraph(const JointGraph& graph, int64_t budget) {
-  JointGraph strict = WithoutAliasTakeovers(graph);
+JointGraph ChooseSearchGraph(const JointGraph& graph, int64_t budget) {
+  JointGraph strict = RemoveAliasTakeovers(graph);
   return LargestNeed(strict) <= budget ? std::move(strict) : graph;
 }
 
@@ -150,7 +150,7 @@ class OffloadSolver {
         limits_(limits),
         effort_(effort),
         before_(before),
-        strict_(SearchedGraph(graph, limits.budget)),
+        strict_(ChooseSearchGraph(graph, limits.budget)),
         problem_(strict_),
         order_(RequiredOwnOrder(problem_)) {}
 
@@ -171,7 +171,7 @@ class OffloadSolver {
     if (before_ != nullptr && before_->nearest) options.found.push_back(before_->nearest->schedule);
     options.choices = std::move(choices_);
     options.enough = std::max(outcome_.lower_bound, effort_.enough.value_or(0));
-    OffloadFound found = SearchOffload(graph_, strict_, problem_, Searched(), options);
+    OffloadFound found = SearchOffload(graph_, strict_, problem_, SearchLimits(), options);
     outcome_.best = std::move(found.best);
     outcome_.nearest = std::move(found.nearest);
     Settle();
@@ -226,7 +226,7 @@ class OffloadSolver {
   }
 
   // Copying a value is not worthwhile if it takes less time than the link's latency.
-  OffloadLimits Searched() const {
+  OffloadLimits SearchLimits() const {
     OffloadLimits limits = limits_;
     for (size_t value = 0; value < limits.may_move.size(); ++value) {
       const Cost time = limits.link.TimeOf(CopyWay::kOut, Bytes(problem_.bytes[value]));

@@ -69,9 +69,9 @@ class MixTable {
   void Solve() {
     const size_t most = 50 * (rows_ + 10);
     for (size_t pivots = 0; pivots < most; ++pivots) {
-      const size_t column = Entering(/*is_first_taken=*/pivots > most / 2);
+      const size_t column = FindEnteringColumn(/*is_first_taken=*/pivots > most / 2);
       if (column == columns_) return;
-      const size_t row = Leaving(column);
+      const size_t row = FindLeavingRow(column);
       if (row == rows_) return;
       Pivot(row, column);
     }
@@ -118,7 +118,7 @@ class MixTable {
 
   // Returns the column with the lowest reduced cost, or the first one below zero, which cannot
   // cycle; `columns_` if there is none.
-  size_t Entering(bool is_first_taken) const {
+  size_t FindEnteringColumn(bool is_first_taken) const {
     size_t best = columns_;
     double least = -kPriceTolerance;
     for (size_t column = 0; column < columns_; ++column) {
@@ -130,7 +130,7 @@ class MixTable {
     return best;
   }
 
-  size_t Leaving(size_t column) const {
+  size_t FindLeavingRow(size_t column) const {
     size_t best = rows_;
     double least = 0;
     for (size_t row = 0; row < rows_; ++row) {
@@ -201,10 +201,10 @@ class PriceSearch {
   OffloadCut Run(int64_t max_cuts) && {
     MomentChoice all = network_.KeepAll();
     if (all.bytes <= room_) {
-      cut_.choices.push_back(ForPlans(all));
+      cut_.choices.push_back(ToOffloadChoice(all));
       return std::move(cut_);
     }
-    MomentChoice least = network_.KeepLeast();
+    MomentChoice least = network_.KeepMinBytes();
     if (least.bytes > room_) {
       return {.is_feasible = false, .missing_bytes = least.bytes - room_};
     }
@@ -405,7 +405,7 @@ class PriceSearch {
     size_t taken[2] = {0, 0};
     for (const auto& [is_over, added, i] : sorted) {
       if (taken[is_over ? 1 : 0]++ < kReturnedChoices)
-        cut_.choices.push_back(ForPlans(choices_[i]));
+        cut_.choices.push_back(ToOffloadChoice(choices_[i]));
     }
   }
 
@@ -415,7 +415,7 @@ class PriceSearch {
     }
   }
 
-  OffloadChoice ForPlans(const MomentChoice& choice) const {
+  OffloadChoice ToOffloadChoice(const MomentChoice& choice) const {
     std::vector<bool> loaded(At(problem_.value_count));
     for (const int32_t value : choice.loaded) loaded[At(value)] = true;
     return {{order_.begin(), order_.end()}, moment_, choice.kept, std::move(loaded)};

@@ -185,7 +185,7 @@ MomentChoice OffloadNetwork::KeepAll() const {
   return choice;
 }
 
-MomentChoice OffloadNetwork::KeepLeast() {
+MomentChoice OffloadNetwork::KeepMinBytes() {
   for (const ValueArc& arc : network_.value_arcs()) {
     network_.SetCapacity(arc.id, MayMove(arc.value) ? 0 : arc.bytes);
   }
@@ -201,7 +201,7 @@ MomentChoice OffloadNetwork::KeepLeast() {
 std::pair<MomentChoice, int64_t> OffloadNetwork::Cut(const CopyPrices& prices,
                                                      std::span<const CopyWindow> windows,
                                                      int64_t room) {
-  const WholePrices whole = Rounded(prices, windows);
+  const WholePrices whole = RoundPrices(prices, windows);
   const int shift = ShiftFor(whole);
   for (const ValueArc& arc : network_.value_arcs()) {
     network_.SetCapacity(arc.id, CapacityOf(whole, arc, shift));
@@ -214,8 +214,8 @@ std::pair<MomentChoice, int64_t> OffloadNetwork::Cut(const CopyPrices& prices,
   return {ChoiceOfCut(whole), BoundOf(whole, windows, room, least_cut, shift)};
 }
 
-OffloadNetwork::WholePrices OffloadNetwork::Rounded(const CopyPrices& prices,
-                                                    std::span<const CopyWindow> windows) const {
+OffloadNetwork::WholePrices OffloadNetwork::RoundPrices(const CopyPrices& prices,
+                                                        std::span<const CopyWindow> windows) const {
   WholePrices whole;
   int exponent = 0;
   const double fraction = std::frexp(std::max(prices.per_byte, 0.0), &exponent);

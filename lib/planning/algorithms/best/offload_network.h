@@ -134,7 +134,7 @@ class OffloadNetwork {
   int64_t certain_bytes() const { return network_.certain_bytes(); }
   MomentChoice KeepAll() const;
   // Keeps as few bytes as possible at any cost.
-  MomentChoice KeepLeast();
+  MomentChoice KeepMinBytes();
   // Returns a choice that is about the cheapest at these prices, and the bound that they prove for
   // this room. Rounds prices first, so the bound is exact.
   std::pair<MomentChoice, int64_t> Cut(const CopyPrices& prices,
@@ -155,7 +155,7 @@ class OffloadNetwork {
   // Prices as whole numbers.
   struct WholePrices;
 
-  WholePrices Rounded(const CopyPrices& prices, std::span<const CopyWindow> windows) const;
+  WholePrices RoundPrices(const CopyPrices& prices, std::span<const CopyWindow> windows) const;
   // The price of the value's copies, in units of 2^-kFractionBits.
   __int128 CopyPrice(const WholePrices& prices, int32_t value) const;
   int ShiftFor(const WholePrices& prices) const;

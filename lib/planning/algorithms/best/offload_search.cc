@@ -272,15 +272,15 @@ class OffloadSearcher {
     }
     for (int round = 0; round < work.rounds; ++round) {
       const bool is_late = round > 0 && 2 * round >= work.rounds;
-      AnnealAgain(static_cast<size_t>(round) % kBestPlans, is_late, (all - first) / work.rounds);
+      AnnealFurther(static_cast<size_t>(round) % kBestPlans, is_late, (all - first) / work.rounds);
     }
     if (options_.found.empty()) return;
     for (const Schedule& found : options_.found) Add(StepsOf(problem_, found));
-    AnnealAgain(0, /*is_late=*/true, all / kLastParts);
+    AnnealFurther(0, /*is_late=*/true, all / kLastParts);
   }
 
   // Anneals from one of the best plans so far.
-  void AnnealAgain(size_t turn, bool is_late, int64_t work) {
+  void AnnealFurther(size_t turn, bool is_late, int64_t work) {
     const PooledPlan start = pool_[std::min(turn, pool_.size() - 1)];
     const double above = pool_.front().score - static_cast<double>(enough_);
     const bool is_far = above > kStillFar * static_cast<double>(problem_.total_cost);

@@ -135,7 +135,7 @@ void OffloadSequence::Count(int32_t value, size_t k, int64_t sign) {
 }
 
 // Counts the versions whose lifetimes depend on the action in this slot, whether present or not.
-void OffloadSequence::CountAround(int32_t step, int32_t slot, bool is_there, int64_t sign) {
+void OffloadSequence::CountAround(int32_t step, int32_t slot, bool is_present, int64_t sign) {
   for (const int32_t read : ReadsOf(step)) Count(read, VersionAt(read, slot), sign);
   for (const int32_t write : WritesOf(step)) {
     const std::vector<int32_t>& made = made_at_[At(write)];
@@ -144,7 +144,7 @@ void OffloadSequence::CountAround(int32_t step, int32_t slot, bool is_there, int
     const size_t first = at == 0 ? 0 : at - 1;
     // A load changes whether the first version may be overwritten.
     if (IsLoad(problem_, step) && first > 0) Count(write, 0, sign);
-    for (size_t k = first; k < at + (is_there ? 1 : 0); ++k) Count(write, k, sign);
+    for (size_t k = first; k < at + (is_present ? 1 : 0); ++k) Count(write, k, sign);
   }
 }
 

@@ -88,7 +88,7 @@ class OffloadSequence {
   Absence AbsenceOf(int32_t value) const;
   void Place(int32_t step, int32_t slot, bool is_insertion);
   void Count(int32_t value, size_t k, int64_t sign);
-  void CountAround(int32_t step, int32_t slot, bool is_there, int64_t sign);
+  void CountAround(int32_t step, int32_t slot, bool is_present, int64_t sign);
   void CountWorkspace(int32_t step, int32_t slot, int64_t sign);
 
   const RunProblem& problem_;

@@ -44,7 +44,7 @@ int64_t ProgramUnits::CostOf(double objective) const {
 }
 
 int64_t ProgramWork(const MipModel& model) {
-  return kWorkOfProgram + static_cast<int64_t>(model.columns().size() + model.rows().size());
+  return kProgramOverheadWork + static_cast<int64_t>(model.columns().size() + model.rows().size());
 }
 
 }  // namespace ckplan

@@ -39,7 +39,7 @@ struct ProgramUnits {
 // The work of building a program, passing it to the solver and reading the answer, in units of
 // MipLimits: a millisecond, and more for large programs. Solving a program with few operations
 // takes less than that, so this alone bounds a loop over programs.
-constexpr int64_t kWorkOfProgram = 8'000;
+constexpr int64_t kProgramOverheadWork = 8'000;
 int64_t ProgramWork(const MipModel& model);
 
 // Tells whether starting a program with this limit of iterations is worthwhile. Its presolve and

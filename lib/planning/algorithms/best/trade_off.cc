@@ -24,7 +24,7 @@ constexpr int64_t kNearPeaks = 256;
 
 // Returns the work of programs over all trials. Small graphs are mostly settled in a few
 // milliseconds; otherwise each trial would use all of its work.
-int64_t WorkOfAllPrograms(const BestWork& work, int32_t op_count) {
+int64_t ProgramWorkLimit(const BestWork& work, int32_t op_count) {
   const int64_t ops = std::min<int64_t>(op_count, work.full_ops);
   return std::max(work.programs, kMaxTrials * work.programs / work.full_ops * ops);
 }
@@ -36,7 +36,7 @@ Result<LeastPeak> FindMinPeak(BestProblem* problem, BestOptions options, int64_t
   LeastPeak least;
   least.bound.bytes = Bytes(problem->certificates().least_peak_any_plan);
   options.enough = std::numeric_limits<int64_t>::max() / 2;  // Any plan that fits is good enough.
-  int64_t left = WorkOfAllPrograms(options.work, problem->flat().op_count);
+  int64_t left = ProgramWorkLimit(options.work, problem->flat().op_count);
   int64_t refused = least.bound.bytes.count() - 1;
   for (int trial = 0; trial < kMaxTrials && refused + 1 < reached; ++trial) {
     options.budget = trial == 0 ? refused + 1 : refused + (reached - refused) / 2;

@@ -111,7 +111,7 @@ class StageProgram::Builder {
  private:
   const Term& Run(int32_t stage, int32_t op) const { return runs_[At(stage)][At(op)]; }
   const Term& Stored(int32_t stage, int32_t value) const { return stored_[At(stage)][At(value)]; }
-  int32_t Maker(int32_t value) const { return problem_.producer[At(value)]; }
+  int32_t Producer(int32_t value) const { return problem_.producer[At(value)]; }
   int32_t StorageOf(int32_t value) const {
     return program_.graph_.value(ValueId(value)).storage.index();
   }
@@ -130,13 +130,13 @@ class StageProgram::Builder {
         if (may_run) runs_[At(stage)][At(op)] = NewBinary(counts_cost ? cost : 0);
       }
       for (int32_t value = 0; value < problem_.value_count; ++value) {
-        const bool may_be_there = Maker(value) >= 0 && Maker(value) < stage;
-        if (!may_be_there || stage > program_.wanted_until_[At(value)]) continue;
+        const bool may_be_there = Producer(value) >= 0 && Producer(value) < stage;
+        if (!may_be_there || stage > program_.needed_until_[At(value)]) continue;
         stored_[At(stage)][At(value)] = NewBinary(0);
       }
     }
     for (int32_t value = 0; value < problem_.value_count; ++value) {
-      const bool is_kept = problem_.is_result[At(value)] && Maker(value) >= 0;
+      const bool is_kept = problem_.is_result[At(value)] && Producer(value) >= 0;
       if (is_kept) stored_.back()[At(value)] = kOne;
     }
   }
@@ -147,7 +147,7 @@ class StageProgram::Builder {
       if (Run(stage, op).is(0)) continue;
       for (const int32_t read : problem_.reads[op]) {
         Row row(0);
-        row.Add(1, Run(stage, op)).Add(-1, Run(stage, Maker(read))).Add(-1, Stored(stage, read));
+        row.Add(1, Run(stage, op)).Add(-1, Run(stage, Producer(read))).Add(-1, Stored(stage, read));
         std::move(row).AddTo(&model_);
       }
     }
@@ -156,7 +156,7 @@ class StageProgram::Builder {
   // Adds rows (1c), and rows that forbid keeping a value that is recomputed before its next read.
   void AddStorage(int32_t stage) {
     for (int32_t value = 0; value < problem_.value_count; ++value) {
-      const int32_t producer = Maker(value);
+      const int32_t producer = Producer(value);
       if (Stored(stage, value).is(0) || producer == stage - 1) continue;
       Row before(0);
       before.Add(1, Stored(stage, value));
@@ -171,34 +171,34 @@ class StageProgram::Builder {
   void AddAliases(int32_t stage) {
     for (int32_t alias = 0; alias < problem_.value_count; ++alias) {
       const int32_t storage = StorageOf(alias);
-      if (storage == alias || Maker(storage) < 0 || Stored(stage, alias).is(0)) continue;
+      if (storage == alias || Producer(storage) < 0 || Stored(stage, alias).is(0)) continue;
       Row together(0);
       together.Add(1, Stored(stage, alias)).Add(-1, Stored(stage, storage));
       std::move(together).AddTo(&model_);
       Row anew(1);
-      anew.Add(1, Stored(stage, alias)).Add(1, Run(stage, Maker(storage)));
+      anew.Add(1, Stored(stage, alias)).Add(1, Run(stage, Producer(storage)));
       std::move(anew).AddTo(&model_);
     }
   }
 
   void AddMemory(int32_t stage, std::optional<int64_t> budget) {
-    FindWanted(stage);
+    AddNeededTerms(stage);
     for (int32_t op = 0; op <= stage; ++op) {
       if (Run(stage, op).is(0)) continue;
       Row row(budget ? static_cast<double>(*budget) / unit_ : 0);
       if (!budget) row.Add(-1, peak_);
       for (int32_t value = 0; value < problem_.value_count; ++value) {
         const double size = Units(problem_.bytes[At(value)]);
-        if (size == 0 || Maker(value) > stage) continue;
-        if (Maker(value) < op) {
-          row.Add(size, WantedFrom(value, op));
+        if (size == 0 || Producer(value) > stage) continue;
+        if (Producer(value) < op) {
+          row.Add(size, NeededFrom(value, op));
         } else {
           row.Add(size, Stored(stage, value));
-          if (Maker(value) == op) row.Add(size, Run(stage, op));
+          if (Producer(value) == op) row.Add(size, Run(stage, op));
         }
       }
       row.Add(Units(problem_.workspace[At(op)]), Run(stage, op));
-      AddTakenOver(stage, op, &row);
+      AddTakeovers(stage, op, &row);
       std::move(row).AddTo(&model_);
     }
   }
@@ -207,23 +207,23 @@ class StageProgram::Builder {
 
   // Adds the variables N of the stage (checkmate.h): one for each reader of each value in the
   // stage, and one for the time after the stage.
-  void FindWanted(int32_t stage) {
-    wanted_.assign(At(problem_.value_count), {});
+  void AddNeededTerms(int32_t stage) {
+    needed_.assign(At(problem_.value_count), {});
     for (int32_t value = 0; value < problem_.value_count; ++value) {
-      if (problem_.bytes[At(value)] == 0 || Maker(value) > stage) continue;
+      if (problem_.bytes[At(value)] == 0 || Producer(value) > stage) continue;
       const std::span<const int32_t> readers = problem_.readers[value];
       const auto end = std::upper_bound(readers.begin(), readers.end(), stage);
-      std::vector<Term>& wanted = wanted_[At(value)];
+      std::vector<Term>& wanted = needed_[At(value)];
       wanted.assign(static_cast<size_t>(end - readers.begin()) + 1, kZero);
       wanted.back() = Stored(stage + 1, value);
       for (size_t j = wanted.size() - 1; j-- > 0;) {
-        wanted[j] = Either(Run(stage, readers[j]), wanted[j + 1]);
+        wanted[j] = UpperBoundOf(Run(stage, readers[j]), wanted[j + 1]);
       }
     }
   }
 
   // Returns a term that is at least as large as both arguments.
-  Term Either(const Term& a, const Term& b) {
+  Term UpperBoundOf(const Term& a, const Term& b) {
     if (a.is(1) || b.is(1)) return kOne;
     if (a.is(0)) return b;
     if (b.is(0)) return a;
@@ -238,10 +238,10 @@ class StageProgram::Builder {
 
   // Returns the term that is 1 if `op`, a later operation of the stage, or a later stage needs the
   // value.
-  const Term& WantedFrom(int32_t value, int32_t op) const {
+  const Term& NeededFrom(int32_t value, int32_t op) const {
     const std::span<const int32_t> readers = problem_.readers[value];
     const auto first = std::lower_bound(readers.begin(), readers.end(), op) - readers.begin();
-    const std::vector<Term>& wanted = wanted_[At(value)];
+    const std::vector<Term>& wanted = needed_[At(value)];
     return wanted[std::min(static_cast<size_t>(first), wanted.size() - 1)];
   }
 
@@ -251,12 +251,12 @@ class StageProgram::Builder {
     Term taken;
   };
 
-  void AddTakenOver(int32_t stage, int32_t op, Row* memory) {
+  void AddTakeovers(int32_t stage, int32_t op, Row* memory) {
     const std::vector<InPlaceWrite>& pairs = program_.takeovers_[At(op)];
     std::vector<Takeover> before;
     for (const InPlaceWrite& pair : pairs) {
       const int32_t read = pair.read.index();
-      const Term& wanted = WantedFrom(read, op + 1);
+      const Term& wanted = NeededFrom(read, op + 1);
       if (wanted.is(1)) continue;
       // A single one is integral whenever R and S are.
       const Term taken = {model_.AddColumn({.upper = 1, .is_integer = pairs.size() > 1}), 0};
@@ -285,7 +285,7 @@ class StageProgram::Builder {
       }
       if (other.pair.write != pair.write) continue;
       Row passed_over(0);
-      passed_over.Add(1, taken).Add(-1, WantedFrom(other.pair.read.index(), op + 1));
+      passed_over.Add(1, taken).Add(-1, NeededFrom(other.pair.read.index(), op + 1));
       for (const Takeover& earlier : before) {
         const bool is_earlier = earlier.pair.write != pair.write;
         if (is_earlier && earlier.pair.read == other.pair.read) passed_over.Add(-1, earlier.taken);
@@ -302,7 +302,7 @@ class StageProgram::Builder {
   std::vector<std::vector<Term>> runs_;    // The variables R, by stage and operation.
   std::vector<std::vector<Term>> stored_;  // The variables S, by stage and value; the last entry is
                                            // after the step.
-  std::vector<std::vector<Term>> wanted_;  // The variables N of one stage, by value and reader.
+  std::vector<std::vector<Term>> needed_;  // The variables N of one stage, by value and reader.
 };
 
 // Works backwards. An operation is useful until its own stage. If it may repeat, it is useful as
@@ -312,11 +312,11 @@ StageProgram::StageProgram(const JointGraph& graph, const RunProblem& problem)
       problem_(problem),
       takeovers_(TakeoversOf(graph)),
       useful_until_(At(problem.op_count)),
-      wanted_until_(At(problem.value_count), -1) {
+      needed_until_(At(problem.value_count), -1) {
   for (int32_t op = problem.op_count - 1; op >= 0; --op) {
     int32_t& useful = useful_until_[At(op)] = op;
     for (const int32_t write : problem.writes[op]) {
-      int32_t& wanted = wanted_until_[At(write)] = op;
+      int32_t& wanted = needed_until_[At(write)] = op;
       for (const int32_t reader : problem.readers[write]) {
         wanted = std::max(wanted, useful_until_[At(reader)]);
       }
@@ -386,7 +386,7 @@ class Checkmate : public PreparedRunSolver {
   }
 
  private:
-  struct LeastPlan {
+  struct FindMinPeakPlan {
     Runs runs;
     bool is_proven = false;
   };
@@ -433,7 +433,7 @@ class Checkmate : public PreparedRunSolver {
   Simulator simulator_;
   const int64_t own_peak_;
   const int64_t min_;  // A lower bound on the peak of every plan.
-  std::optional<LeastPlan> least_;
+  std::optional<FindMinPeakPlan> least_;
   std::map<int64_t, RunOutcome> solved_;
 };
 

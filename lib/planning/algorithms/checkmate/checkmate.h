@@ -86,7 +86,7 @@ class StageProgram {
   // The last stage in which each operation can be useful: its own stage or later.
   std::vector<int32_t> useful_until_;
   // By value, the last stage at whose start the value can be useful.
-  std::vector<int32_t> wanted_until_;
+  std::vector<int32_t> needed_until_;
 };
 
 // kUnsupported: the graph is too large, or ckplan was built without a solver.

@@ -119,7 +119,7 @@ class ChenFrontier : public PreparedSolver {
 
   Knob knob() const override {
     const auto nodes = static_cast<int64_t>(problem_.vertices.size());
-    return {Knob::Kind::kSegmentCount, 1, nodes, SegmentsWithoutSetting()};
+    return {Knob::Kind::kSegmentCount, 1, nodes, DefaultSegmentCount()};
   }
 
   Result<SolveOutcome> Solve(int64_t segment_count, const SolveLimits&) override {
@@ -130,7 +130,7 @@ class ChenFrontier : public PreparedSolver {
 
  private:
   // Returns round(sqrt(S / F)), which is at most sqrt(n), because F is at least the mean result.
-  int64_t SegmentsWithoutSetting() const {
+  int64_t DefaultSegmentCount() const {
     const auto total = static_cast<double>(problem_.vertices.total_memory().count());
     const auto nodes = static_cast<double>(problem_.vertices.size());
     const auto frontier = static_cast<double>(MiddleFrontier().count());

@@ -152,7 +152,7 @@ class Walk {
       : problem_(problem),
         storages_(storages),
         limit_(limit),
-        is_there_(storages.of.size()),
+        is_in_memory_(storages.of.size()),
         is_resident_(storages.of.size()),
         was_made_(storages.of.size()),
         locks_(storages.of.size()),
@@ -188,7 +188,7 @@ class Walk {
   void TakeOver(int32_t op);
   void ReplaceVersions(int32_t op);
   bool MakeRoom(int64_t bytes);
-  int32_t Victim();
+  int32_t FindVictim();
   void Place(int32_t storage);
   void Evict(int32_t storage);
   bool IsEvicted(int32_t storage) const {
@@ -199,14 +199,14 @@ class Walk {
   void VisitNeighbours(int32_t storage, const FlatLists& next, Visit visit);
   void OutdateNeighbours(int32_t storage);
   double NeighbourhoodCost(int32_t storage);
-  void Look() {
+  void PollForStop() {
     if (++looks_ % kLooksPerPoll == 0) PollStop();
   }
 
   const RunProblem& problem_;
   const Storages& storages_;
   const int64_t limit_;
-  std::vector<bool> is_there_;  // By value; the following lists are by storage.
+  std::vector<bool> is_in_memory_;  // By value; the following lists are by storage.
   std::vector<bool> is_resident_;
   std::vector<bool> was_made_;
   std::vector<int32_t> locks_;              // How many waiting operations read or write it.
@@ -250,7 +250,7 @@ bool Walk::RunWithParents(int32_t target) {
 
 int32_t Walk::FirstMissingRead(int32_t op) const {
   for (const int32_t read : problem_.reads[op]) {
-    if (!is_there_[At(read)]) return read;
+    if (!is_in_memory_[At(read)]) return read;
   }
   return -1;
 }
@@ -275,7 +275,7 @@ bool Walk::RunOnce(int32_t op) {
   if (!MakeRoom(needed)) return false;
   highest_ = std::max(highest_, live_ + needed);
   for (const int32_t write : problem_.writes[op]) {
-    is_there_[At(write)] = true;
+    is_in_memory_[At(write)] = true;
     if (storages_.of[At(write)] == write && !is_resident_[At(write)]) Place(write);
     last_access_[At(storages_.of[At(write)])] = clock_;
   }
@@ -302,13 +302,13 @@ void Walk::TakeOver(int32_t op) {
 void Walk::ReplaceVersions(int32_t op) {
   for (const int32_t write : problem_.writes[op]) {
     if (!is_resident_[At(write)] || !storages_.is_evictable[At(write)]) continue;
-    for (const int32_t value : storages_.values[write]) is_there_[At(value)] = false;
+    for (const int32_t value : storages_.values[write]) is_in_memory_[At(value)] = false;
   }
 }
 
 bool Walk::MakeRoom(int64_t bytes) {
   while (live_ + bytes > limit_) {
-    const int32_t victim = Victim();
+    const int32_t victim = FindVictim();
     if (victim < 0) return false;
     Evict(victim);
   }
@@ -316,11 +316,11 @@ bool Walk::MakeRoom(int64_t bytes) {
 }
 
 // Returns the first storage with the lowest h_DTR, or -1 if all are locked.
-int32_t Walk::Victim() {
+int32_t Walk::FindVictim() {
   int32_t victim = -1;
   double least = std::numeric_limits<double>::infinity();
   for (const int32_t storage : evictable_) {
-    Look();
+    PollForStop();
     if (locks_[At(storage)] > 0) continue;
     if (is_outdated_[At(storage)]) {
       neighbourhood_cost_[At(storage)] = NeighbourhoodCost(storage);
@@ -346,7 +346,7 @@ void Walk::Place(int32_t storage) {
 
 void Walk::Evict(int32_t storage) {
   is_resident_[At(storage)] = false;
-  for (const int32_t value : storages_.values[storage]) is_there_[At(value)] = false;
+  for (const int32_t value : storages_.values[storage]) is_in_memory_[At(value)] = false;
   live_ -= problem_.bytes[At(storage)];
   if (!storages_.is_evictable[At(storage)]) return;
   std::erase(evictable_, storage);
@@ -362,7 +362,7 @@ void Walk::VisitNeighbours(int32_t storage, const FlatLists& next, Visit visit) 
   while (!stack_.empty()) {
     const int32_t from = stack_.back();
     stack_.pop_back();
-    Look();
+    PollForStop();
     for (const int32_t to : next[from]) {
       if (seen_[At(to)] == search_) continue;
       seen_[At(to)] = search_;
@@ -393,7 +393,7 @@ bool Walk::RestoreResults() {
   for (int32_t value = 0; value < problem_.value_count; ++value) {
     const int32_t producer = problem_.producer[At(value)];
     if (!problem_.is_result[At(value)] || producer < 0) continue;
-    if (!is_there_[At(value)] && !RunWithParents(producer)) return false;
+    if (!is_in_memory_[At(value)] && !RunWithParents(producer)) return false;
     ++locks_[At(storages_.of[At(value)])];
   }
   return true;

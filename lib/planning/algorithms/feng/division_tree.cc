@@ -381,13 +381,13 @@ class Divider {
       if (region.inside.empty() || (i > 0 && !is_deep_)) continue;
       steps_ += static_cast<int64_t>(region.inside.size());
       if (steps_ <= max_steps_) Divide(i, region);
-      if (steps_ > max_steps_) return TooLarge();
+      if (steps_ > max_steps_) return TooLargeError();
     }
     return std::move(tree_);
   }
 
  private:
-  Error TooLarge() const {
+  Error TooLargeError() const {
     return MakeError(ErrorCode::kUnsupported,
                      fmt::format("dividing {} vertices into close sets takes more than {} steps",
                                  graph_.vertices.size(), max_steps_));

@@ -77,7 +77,7 @@ NodeId DecidedNames::FindNode(const NameOrId& what, std::string_view where) {
     return NodeId();
   }
   if (!HasTensor(what)) {
-    FaultOfName(what, /*may_be_node=*/true, where);
+    AddNameFault(what, /*may_be_node=*/true, where);
     return NodeId();
   }
   const TensorId tensor = FindTensor(what, where);
@@ -105,7 +105,7 @@ TensorId DecidedNames::FindTensor(const NameOrId& what, std::string_view where) 
   }
   const auto found = tensors_.find(what.name);
   if (found == tensors_.end()) {
-    FaultOfName(what, /*may_be_node=*/false, where);
+    AddNameFault(what, /*may_be_node=*/false, where);
     return TensorId();
   }
   if (found->second.size() == 1) return found->second.front();
@@ -120,7 +120,7 @@ bool DecidedNames::HasTensor(const NameOrId& what) const {
 
 std::string DecidedNames::Quoted(NodeId id) const { return QuotedName(shown_names_[id]); }
 
-void DecidedNames::FaultOfName(const NameOrId& what, bool may_be_node, std::string_view where) {
+void DecidedNames::AddNameFault(const NameOrId& what, bool may_be_node, std::string_view where) {
   std::string meant;
   if (faults_.size() < kMaxFaults) {
     std::vector<std::string_view> names;

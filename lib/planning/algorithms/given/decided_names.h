@@ -50,7 +50,7 @@ class DecidedNames {
   void AddNode(NodeId id, const std::string& name, int64_t file_id,
                const std::vector<TensorId>& outputs);
   void AddTensor(TensorId id, const std::string& name, int64_t file_id, NodeId producer);
-  void FaultOfName(const NameOrId& what, bool may_be_node, std::string_view where);
+  void AddNameFault(const NameOrId& what, bool may_be_node, std::string_view where);
 
   const std::string_view node_word_;
   const std::string_view tensor_word_;

@@ -231,7 +231,7 @@ PaperFigures PaperFiguresOf(const Problem& problem, const Strategy& strategy,
 
 }  // namespace
 
-Error NoDecisions() {
+Error NoDecisionsError() {
   return Error{ErrorCode::kUsage,
                "--algo given needs decisions",
                {},
@@ -239,7 +239,7 @@ Error NoDecisions() {
 }
 
 Result<std::unique_ptr<PreparedSolver>> PrepareGiven(const Problem& problem, const SolveLimits&) {
-  if (problem.decisions == nullptr) return NoDecisions();
+  if (problem.decisions == nullptr) return NoDecisionsError();
   SolveOutcome outcome;
   CKPLAN_ASSIGN_OR_RETURN(outcome.strategy,
                           DecisionReader(problem.graph, *problem.decisions).Read());
@@ -268,7 +268,7 @@ Result<std::unique_ptr<PreparedSolver>> PrepareGiven(const Problem& problem, con
 
 namespace {
 
-Error ForForwardGraphs(std::string_view form) {
+Error ForwardOnlyFormError(std::string_view form) {
   return MakeError(
       ErrorCode::kUsage,
       fmt::format("decisions: {} are for forward graphs; for a joint graph, give what is "
@@ -289,11 +289,11 @@ class RunReader {
       case Decisions::Form::kOrder:
         return ReadOrder();
       case Decisions::Form::kCheckpoints:
-        return ForForwardGraphs("checkpoints");
+        return ForwardOnlyFormError("checkpoints");
       case Decisions::Form::kMirrorCounts:
-        return ForForwardGraphs("mirror counts");
+        return ForwardOnlyFormError("mirror counts");
       case Decisions::Form::kLowerSets:
-        return ForForwardGraphs("lower sets");
+        return ForwardOnlyFormError("lower sets");
     }
     return Schedule();
   }
@@ -394,7 +394,7 @@ bool IsTooCostly(const JointGraph& graph, const Schedule& schedule) {
 }  // namespace
 
 Result<Schedule> StepsOfDecisions(const TrainingStep& step, const Decisions* decisions) {
-  if (decisions == nullptr) return NoDecisions();
+  if (decisions == nullptr) return NoDecisionsError();
   CKPLAN_ASSIGN_OR_RETURN(Schedule schedule, RunReader(step.joint(), *decisions).Read());
   if (HasTransfers(schedule) && step.link() == nullptr) {
     return Error{ErrorCode::kUsage,

@@ -41,7 +41,7 @@ inline constexpr std::string_view kGuaranteeOfDecisions = "none: user-provided d
 inline constexpr int64_t kMaxDecidedCost = int64_t{1} << 62;
 
 // Returns the error for a request without decisions.
-Error NoDecisions();
+Error NoDecisionsError();
 
 // kUsage: the problem has no decisions. kInvalidInput: they don't fit the graph; the message counts
 // all faults and lists the first ten.

@@ -34,7 +34,9 @@ std::vector<Bytes> PredictTrainingPhases(const LayerList& list,
 
 namespace {
 
-Error NoCheckpoints(std::string why) { return MakeError(ErrorCode::kUnsupported, std::move(why)); }
+Error NoPredictionError(std::string why) {
+  return MakeError(ErrorCode::kUnsupported, std::move(why));
+}
 
 // The list d_i of the nodes or layers that the plan's algorithm planned.
 class PlannedList {
@@ -67,7 +69,7 @@ class PlannedList {
     std::vector<int32_t> segment_at(list_.sizes.size(), kNoNode);
     for (const NodeId id : graph_.nodes().ids()) {
       int32_t& segment = segment_at[position_of_[id]];
-      if (segment != kNoNode && segment != plan_.decisions[id].segment) return EndsElsewhere();
+      if (segment != kNoNode && segment != plan_.decisions[id].segment) return SegmentEndError();
       segment = plan_.decisions[id].segment;
     }
     std::vector<size_t> checkpoints = {0};
@@ -79,7 +81,7 @@ class PlannedList {
       if (segment_at[i] == segment_at[i - 1]) continue;
       const bool is_candidate =
           std::binary_search(list_.candidates.begin(), list_.candidates.end(), i - 1);
-      if (segment_at[i] < segment_at[i - 1] || !is_candidate) return EndsElsewhere();
+      if (segment_at[i] < segment_at[i - 1] || !is_candidate) return SegmentEndError();
       add(i - 1);
     }
     add(list_.sizes.size() - 1);
@@ -88,8 +90,8 @@ class PlannedList {
   }
 
  private:
-  static Error EndsElsewhere() {
-    return NoCheckpoints("a segment does not end at a vertex that splits the graph");
+  static Error SegmentEndError() {
+    return NoPredictionError("a segment does not end at a vertex that splits the graph");
   }
 
   // Checks that the plan keeps and recomputes what these checkpoints imply.
@@ -107,7 +109,7 @@ class PlannedList {
       const bool is_extra = decision.action == NodeAction::kKeep && !is_last && !is_checkpoint &&
                             NeedsGradient(graph_, id);
       if (decision.recompute_count > allowed_runs || is_extra) {
-        return NoCheckpoints(
+        return NoPredictionError(
             "the plan does not keep exactly the end of each segment",
       }
     }

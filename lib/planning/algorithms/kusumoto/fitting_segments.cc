@@ -31,7 +31,7 @@ Result<FittingSegments::Arrivals> FittingSegments::FindMinCached(const SetSelect
     arrivals.cached[static_cast<size_t>(set)] = here;
     arrivals.peak[static_cast<size_t>(set)] = peak;
   };
-  CKPLAN_RETURN_IF_ERROR(workers_.Upwards(useful.after_first(), arrive));
+  CKPLAN_RETURN_IF_ERROR(workers_.RunUpwards(useful.after_first(), arrive));
   return arrivals;
 }
 
@@ -63,7 +63,7 @@ Result<std::vector<Bytes>> FittingSegments::FindMaxCached(const SetSelection& us
           known = std::max(known, std::min(max_cached, cached));
         });
   };
-  CKPLAN_RETURN_IF_ERROR(workers_.Downwards(useful.after_first(), leave));
+  CKPLAN_RETURN_IF_ERROR(workers_.RunDownwards(useful.after_first(), leave));
   for (int32_t set = 0; set < family_.size(); ++set) {
     of_workers[0][static_cast<size_t>(set)] = largest_at(set);
   }
@@ -99,7 +99,7 @@ class MinBudgetSearch {
   MinBudgetSearch(const LowerSetFamily& family, SetWorkers* workers)
       : family_(family), workers_(*workers), passable_{SetSelection(family), {}} {}
 
-  Result<LeastBudget> Run(std::optional<Bytes> known) {
+  Result<MinBudgetResult> Run(std::optional<Bytes> known) {
     const Bytes whole = 2 * family_.whole().memory;  // {V} always fits this.
     if (known) {
       CKPLAN_RETURN_IF_ERROR(Try(std::min(*known, whole)));
@@ -116,8 +116,8 @@ class MinBudgetSearch {
     if (!is_settled()) {
       CKPLAN_ASSIGN_OR_RETURN(feasible_, SettleRest());
     }
-    if (passable_budget_ != feasible_) return LeastBudget{feasible_, std::nullopt};
-    return LeastBudget{feasible_, std::move(passable_)};
+    if (passable_budget_ != feasible_) return MinBudgetResult{feasible_, std::nullopt};
+    return MinBudgetResult{feasible_, std::move(passable_)};
   }
 
  private:
@@ -188,7 +188,7 @@ class MinBudgetSearch {
       reached.shrink_to_fit();
       ways[static_cast<size_t>(set)] = std::move(reached);
     };
-    CKPLAN_RETURN_IF_ERROR(workers_.Upwards(passable_.sets.after_first(), settle));
+    CKPLAN_RETURN_IF_ERROR(workers_.RunUpwards(passable_.sets.after_first(), settle));
     CKPLAN_CHECK(!ways.back().empty(), "the search starts from a feasible budget");
     return ways.back().back().peak;
   }
@@ -214,8 +214,8 @@ class MinBudgetSearch {
 
 }  // namespace
 
-Result<LeastBudget> FindMinBudget(const LowerSetFamily& family, std::optional<Bytes> known,
-                                  SetWorkers* workers) {
+Result<MinBudgetResult> FindMinBudget(const LowerSetFamily& family, std::optional<Bytes> known,
+                                      SetWorkers* workers) {
   return MinBudgetSearch(family, workers).Run(known);
 }
 

@@ -97,7 +97,7 @@ class FittingSegments {
 };
 
 // The lowest budget of Eq. 2 (Kusumoto et al. 2019) that some sequence of lower sets fits.
-struct LeastBudget {
+struct MinBudgetResult {
   Bytes budget;
   // The sets that can be passed within that budget, if known.
   std::optional<FittingSegments::Passable> passable;
@@ -105,7 +105,7 @@ struct LeastBudget {
 
 // `known` is a budget known to be feasible, such as that of a smaller family; the closer it is, the
 // faster the search. Returns the errors of the workers.
-Result<LeastBudget> FindMinBudget(const LowerSetFamily& family, std::optional<Bytes> known,
-                                  SetWorkers* workers);
+Result<MinBudgetResult> FindMinBudget(const LowerSetFamily& family, std::optional<Bytes> known,
+                                      SetWorkers* workers);
 
 }  // namespace ckplan

@@ -19,8 +19,8 @@ namespace {
 
 constexpr int64_t kMaxRoundedNodes = 10 * kMaxDpTime;
 
-std::optional<LowerSetFamily> Rounded(const LowerSetFamily& family, const VertexGraph& vertices,
-                                      int64_t unit) {
+std::optional<LowerSetFamily> RoundFamily(const LowerSetFamily& family, const VertexGraph& vertices,
+                                          int64_t unit) {
   if (unit == 1) return std::nullopt;
   return family.WithTimes(RoundTimes(vertices, unit));
 }
@@ -66,7 +66,7 @@ CanonicalSolver::CanonicalSolver(const Problem& problem, LowerSetFamily family, 
       options_(std::move(options)),
       time_unit_(DpTimeUnit(problem.vertices)),
       family_(std::move(family)),
-      dp_(family_, Rounded(family_, problem.vertices, time_unit_), options_.state_limits) {}
+      dp_(family_, RoundFamily(family_, problem.vertices, time_unit_), options_.state_limits) {}
 
 Knob CanonicalSolver::knob() const {
   // With B = 2 M(V) every sequence is feasible, so this reaches the least overhead.

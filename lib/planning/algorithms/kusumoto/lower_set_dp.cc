@@ -226,20 +226,20 @@ class OverheadSearch {
     min_cached_[0] = Bytes(0);
     if (!is_merging_) step_count_ = 0;
     state_count_ = 0;
-    CKPLAN_RETURN_IF_ERROR(workers_.Upwards(
+    CKPLAN_RETURN_IF_ERROR(workers_.RunUpwards(
         useful_.after_first(), [&](size_t worker, int32_t set) { FillList(worker, set); }));
-    return !IsTooMuch();
+    return !IsOverLimit();
   }
 
   // The coarsest pass has no limit while no sequence is known.
-  bool IsTooMuch() const {
+  bool IsOverLimit() const {
     if (total_time_ <= kMaxExactTime || (unit_ >= CoarseUnit() && !best_)) return false;
     return step_count_ > (is_merging_ ? limits_.max_steps : limits_.max_first_steps) ||
            state_count_ > limits_.max_states;
   }
 
   void FillList(size_t worker, int32_t set) {
-    if (!bound_.has_way(set) || IsTooMuch()) return;
+    if (!bound_.has_way(set) || IsOverLimit()) return;
     StateList& reached = reached_[worker];
     reached.Clear();
     const int64_t max_key = guess_ - bound_.MinEndKey(set, 0, family_.boundary_memory(set));

@@ -103,7 +103,7 @@ class LowerSetDp {
   const LowerSetFamily& family_;
   const std::optional<LowerSetFamily> rounded_;
   const StateLimits state_limits_;
-  std::optional<LeastBudget> least_;  // Set by MinBudget().
+  std::optional<MinBudgetResult> least_;  // Set by MinBudget().
   SearchHints hints_;
   SearchHints rounded_hints_;
 };

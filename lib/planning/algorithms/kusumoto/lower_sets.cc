@@ -13,11 +13,11 @@
 
 namespace ckplan {
 
-bool WorkMeter::is_over() const { return limits_.stop.stop_requested() || has_done_too_much(); }
+bool WorkMeter::is_over() const { return limits_.stop.stop_requested() || exceeds_limit(); }
 
 Result<Done> WorkMeter::Check() const {
   if (limits_.stop.stop_requested()) return MakeError(ErrorCode::kTimeout, "stopped");
-  if (has_done_too_much()) {
+  if (exceeds_limit()) {
     return MakeError(ErrorCode::kUnsupported,
                      fmt::format("searching {} lower sets takes more than {} transitions",
                                  lower_sets_, limits_.max_transitions));

@@ -72,7 +72,7 @@ class WorkMeter {
   bool is_over() const;
 
  private:
-  bool has_done_too_much() const {
+  bool exceeds_limit() const {
     return limits_.max_transitions > 0 && transitions() > limits_.max_transitions;
   }
 

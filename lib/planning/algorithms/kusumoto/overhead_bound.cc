@@ -107,7 +107,7 @@ Result<Done> OverheadBound::FindEndCached(const SetSelection& useful) {
 }
 
 // Charges the sequences of the useful sets. Charges sequences within the `first` sets first: then
-// most later pairs of sets give no lower charge, which MayLower detects at once.
+// most later pairs of sets give no lower charge, which CanLower detects at once.
 Result<Done> OverheadBound::Charge(const std::optional<SetSelection>& first,
                                    const SetSelection& useful) {
   Priced no_way;
@@ -139,12 +139,12 @@ Result<Done> OverheadBound::ChargeStepsTo(const SetSelection& above, const SetSe
         worker, set, below, [](int32_t, Bytes) { return true; },
         [&](int32_t subset, Bytes) {
           Priced& best = to_go[static_cast<size_t>(subset)];
-          if (!MayLower(from, set, subset, best)) return;
+          if (!CanLower(from, set, subset, best)) return;
           const Transition step = Between(family_, set, subset);
           lower(&best, Add(from, sign_ * step.more_time, step.more_cached));
         });
   };
-  CKPLAN_RETURN_IF_ERROR(workers_.Downwards(above.after_first(), charge));
+  CKPLAN_RETURN_IF_ERROR(workers_.RunDownwards(above.after_first(), charge));
   for (int32_t set = 0; set < family_.size(); ++set) {
     to_go_[static_cast<size_t>(set)] = lowest_at(set);
   }

@@ -69,7 +69,7 @@ class OverheadBound {
   Priced Add(const Priced& costs, int64_t key, Bytes cached) const;
   // Tells whether Add could be below `best` at some price for the step from `below` to `set`.
   // Visits no members.
-  bool MayLower(const Priced& costs, int32_t set, int32_t below, const Priced& best) const {
+  bool CanLower(const Priced& costs, int32_t set, int32_t below, const Priced& best) const {
     const Bytes more_cached = family_.boundary_memory(set) - family_.boundary_memory(below);
     const int64_t memory = MemoryUnits(std::max(Bytes(0), more_cached)) * total_time_;
     const int64_t key = (MinStepKey(set, below) >> time_shift_) * kKeyUnit;

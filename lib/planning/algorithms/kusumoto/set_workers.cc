@@ -115,23 +115,23 @@ std::vector<SetWorkers::Level> SetWorkers::LevelsOf(std::span<const int32_t> set
   return levels;
 }
 
-Result<Done> SetWorkers::Upwards(std::span<const int32_t> sets, const Body& body) {
+Result<Done> SetWorkers::RunUpwards(std::span<const int32_t> sets, const Body& body) {
   return Run(LevelsOf(sets), sets.size(), body);
 }
 
-Result<Done> SetWorkers::Downwards(std::span<const int32_t> sets, const Body& body) {
+Result<Done> SetWorkers::RunDownwards(std::span<const int32_t> sets, const Body& body) {
   std::vector<Level> levels = LevelsOf(sets);
   std::reverse(levels.begin(), levels.end());
   return Run(levels, sets.size(), body);
 }
 
 Result<Done> SetWorkers::Run(const std::vector<Level>& levels, size_t set_count, const Body& body) {
-  if (count() == 1 || !IsWide(set_count)) return RunInTurn(levels, body);
+  if (count() == 1 || !IsWide(set_count)) return RunSequentially(levels, body);
   RunOnThreads(levels, body);
   return meter_.Check();
 }
 
-Result<Done> SetWorkers::RunInTurn(const std::vector<Level>& levels, const Body& body) {
+Result<Done> SetWorkers::RunSequentially(const std::vector<Level>& levels, const Body& body) {
   for (const Level& level : levels) {
     for (const int32_t set : level) {
       CKPLAN_RETURN_IF_ERROR(meter_.Check());

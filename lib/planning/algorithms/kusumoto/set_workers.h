@@ -27,19 +27,19 @@ class SetWorkers {
   SubsetFinder& finder(size_t worker) { return finders_[worker]; }
   WorkMeter& meter() { return meter_; }
 
-  // Calls body(worker, set) for each of the `sets`, an ascending list. Upwards visits all subsets
-  // of a set before it; Downwards, after it. Each worker runs one call at a time. If some threads
-  // cannot be started, the others do their work. Exceptions of the body propagate. Returns the
-  // errors of the meter.
+  // Calls body(worker, set) for each of the `sets`, an ascending list. RunUpwards visits all
+  // subsets of a set before it; RunDownwards, after it. Each worker runs one call at a time. If
+  // some threads cannot be started, the others do their work. Exceptions of the body propagate.
+  // Returns the errors of the meter.
   using Body = std::function<void(size_t worker, int32_t set)>;
-  Result<Done> Upwards(std::span<const int32_t> sets, const Body& body);
-  Result<Done> Downwards(std::span<const int32_t> sets, const Body& body);
+  Result<Done> RunUpwards(std::span<const int32_t> sets, const Body& body);
+  Result<Done> RunDownwards(std::span<const int32_t> sets, const Body& body);
 
  private:
   using Level = std::vector<int32_t>;
   std::vector<Level> LevelsOf(std::span<const int32_t> sets) const;
   bool IsWide(size_t set_count) const;
-  Result<Done> RunInTurn(const std::vector<Level>& levels, const Body& body);
+  Result<Done> RunSequentially(const std::vector<Level>& levels, const Body& body);
   Result<Done> Run(const std::vector<Level>& levels, size_t set_count, const Body& body);
   void RunOnThreads(const std::vector<Level>& levels, const Body& body);
   void PollFor(int64_t transitions);

@@ -31,7 +31,7 @@ class GreedyOffload : public PreparedRunSolver {
     moment_ = own.peak_step;
     own_peak_ = own.peak.count();
     FindCrossing();
-    least_ = LeastPlan();
+    least_ = FindMinPeakPlan();
   }
 
   Knob knob() const override {
@@ -93,7 +93,7 @@ class GreedyOffload : public PreparedRunSolver {
     }
     std::stable_sort(droppable_.begin(), droppable_.end(),
                      [&](int32_t a, int32_t b) { return IsCheaper(a, b); });
-    movable_.resize(CarriedByLink());
+    movable_.resize(CountCarriedByLink());
   }
 
   // Tells whether `a` takes less time per byte to compute than `b`.
@@ -106,7 +106,7 @@ class GreedyOffload : public PreparedRunSolver {
   }
 
   // Returns how many values can be copied out before the moment.
-  size_t CarriedByLink() const {
+  size_t CountCarriedByLink() const {
     int64_t time = 0;
     for (size_t i = 0; i < moment_; ++i) time += problem_.cost[At(order_[i].index())];
     size_t count = 0;
@@ -123,7 +123,7 @@ class GreedyOffload : public PreparedRunSolver {
   }
 
   // Offloads the first `moved` values, and drops the first `dropped` ones.
-  RunsAndLoads StepsWith(size_t moved, size_t dropped) const {
+  RunsAndLoads MakeSteps(size_t moved, size_t dropped) const {
     OffloadChoice choice{order_, moment_, std::vector<bool>(At(problem_.value_count), true),
                          std::vector<bool>(At(problem_.value_count), false)};
     for (size_t i = 0; i < dropped; ++i) choice.kept[At(droppable_[i])] = false;
@@ -172,17 +172,17 @@ class GreedyOffload : public PreparedRunSolver {
   }
 
   std::optional<Plan> PlanWithin(int64_t limit) {
-    const size_t moved = MovedAtMost();
+    const size_t moved = MaxOffloaded();
     if (std::optional<Plan> plan = FirstThatFits(
-            moved, limit, [&](size_t count) { return PlanOf(StepsWith(count, 0), limit); })) {
+            moved, limit, [&](size_t count) { return PlanOf(MakeSteps(count, 0), limit); })) {
       return plan;
     }
     return FirstThatFits(droppable_.size(), limit,
-                         [&](size_t count) { return PlanOf(StepsWith(moved, count), limit); });
+                         [&](size_t count) { return PlanOf(MakeSteps(moved, count), limit); });
   }
 
   // Returns how many values fit on the host.
-  size_t MovedAtMost() const {
+  size_t MaxOffloaded() const {
     if (!terms_.host_budget) return movable_.size();
     int64_t room = terms_.host_budget->count();
     size_t count = 0;
@@ -194,12 +194,12 @@ class GreedyOffload : public PreparedRunSolver {
   }
 
   // Keeps everything at first, then drops more and more, and takes the plan with the lowest peak.
-  Plan LeastPlan() {
+  Plan FindMinPeakPlan() {
     constexpr size_t kTrials = 16;
-    Plan least = PlanOf(StepsWith(0, 0), own_peak_);
+    Plan least = PlanOf(MakeSteps(0, 0), own_peak_);
     for (size_t i = 0; i <= kTrials; ++i) {
       const size_t dropped = droppable_.size() * i / kTrials;
-      const RunsAndLoads steps = StepsWith(MovedAtMost(), dropped);
+      const RunsAndLoads steps = MakeSteps(MaxOffloaded(), dropped);
       Plan plan = PlanOf(steps, PeakOf(CopyTaskOf(problem_, steps)));
       if (plan.peak < least.peak && HasRoomOnHost(plan)) least = std::move(plan);
     }

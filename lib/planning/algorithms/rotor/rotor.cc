@@ -83,7 +83,7 @@ class StageFinder {
     return bytes;
   }
 
-  Schedule ForwardTwice() const {
+  Schedule ScheduleForwardTwice() const {
     Schedule schedule;
     for (const std::vector<NodeId>& nodes : chain_.nodes) {
       for (const NodeId id : nodes) schedule.steps.push_back(Step::Forward(id));
@@ -111,7 +111,7 @@ class StageFinder {
   }
 
   void Measure() {
-    const Timeline timeline = BuildTimeline(graph_, ForwardTwice());
+    const Timeline timeline = BuildTimeline(graph_, ScheduleForwardTwice());
     std::span<const Bytes> steps(timeline.step_bytes);
     const size_t count = chain_.stages.size();
     for (size_t i = 0; i < count; ++i) {
@@ -238,13 +238,13 @@ void PersistentProgram::Fill(size_t s, size_t t) {
   int64_t need = 0;
   for (size_t k = s + 1; k <= t; ++k) {
     need = std::max(need, NeedToPass(stages_, s, k - 1, t));
-    Offer(s, t, k, need, enough);
+    TryChoice(s, t, k, need, enough);
   }
 }
 
 // The innermost loop, over plain arrays so that it vectorises. With `enough` slots or more, every
 // stage runs once, which is already optimal.
-void PersistentProgram::Offer(size_t s, size_t t, size_t k, int64_t need, int64_t enough) {
+void PersistentProgram::TryChoice(size_t s, size_t t, size_t k, int64_t need, int64_t enough) {
   const int64_t output = stages_[k - 1].output;
   const int64_t time = TimeBetween(s, k);
   int64_t* const row = cost_.data() + Row(s, t);
@@ -338,7 +338,7 @@ int64_t SlotsFor(int64_t bytes, int64_t budget) {
   return low;
 }
 
-std::vector<Stage> InSlots(const std::vector<Stage>& stages, int64_t budget) {
+std::vector<Stage> ConvertToSlots(const std::vector<Stage>& stages, int64_t budget) {
   std::vector<Stage> rounded = stages;
   for (Stage& stage : rounded) {
     for (int64_t Stage::*size : {&Stage::output, &Stage::saved, &Stage::gradient, &Stage::forward,
@@ -352,12 +352,13 @@ std::vector<Stage> InSlots(const std::vector<Stage>& stages, int64_t budget) {
 // Returns the smallest budget whose slots hold the memory that `need` computes. Sizes are rounded
 // up, so no size takes more slots in a larger budget, and bisection works. The upper limit, twice
 // the need in bytes plus a slot for each of 64 stages, allows for any rounding.
-int64_t LeastBudget(const std::vector<Stage>& stages, int64_t (*need)(std::span<const Stage>)) {
+int64_t FindSmallestBudget(const std::vector<Stage>& stages,
+                           int64_t (*need)(std::span<const Stage>)) {
   int64_t low = std::max<int64_t>(1, need(stages));
   int64_t high = 2 * low;
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;
-    const bool fits = need(InSlots(stages, middle)) <= SlotCount(middle);
+    const bool fits = need(ConvertToSlots(stages, middle)) <= SlotCount(middle);
     (fits ? high : low) = fits ? middle : middle + 1;
   }
   return low;
@@ -368,8 +369,8 @@ class Rotor : public PreparedSolver {
   explicit Rotor(const Problem& problem)
       : graph_(problem.graph), chain_(FindStages(problem.graph, problem.vertices)) {
     if (chain_.stages.empty()) return;
-    min_budget_ = LeastBudget(chain_.stages, MinMemory);
-    max_budget_ = std::max(min_budget_, LeastBudget(chain_.stages, MemoryToSaveAll));
+    min_budget_ = FindSmallestBudget(chain_.stages, MinMemory);
+    max_budget_ = std::max(min_budget_, FindSmallestBudget(chain_.stages, MemoryToSaveAll));
   }
 
   Knob knob() const override {
@@ -386,7 +387,7 @@ class Rotor : public PreparedSolver {
       outcome.strategy = KeepAllSchedule({});
       return outcome;
     }
-    const PersistentProgram program(InSlots(chain_.stages, useful), SlotCount(useful));
+    const PersistentProgram program(ConvertToSlots(chain_.stages, useful), SlotCount(useful));
     if (!program.is_feasible()) {
       return MakeError(ErrorCode::kInfeasible,
                        fmt::format("rotor has no schedule within {} bytes", budget));

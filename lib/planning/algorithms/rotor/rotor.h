@@ -126,7 +126,7 @@ class PersistentProgram {
     return time_before_[end] - time_before_[begin];
   }
   void Fill(size_t s, size_t t);
-  void Offer(size_t s, size_t t, size_t k, int64_t need, int64_t enough);
+  void TryChoice(size_t s, size_t t, size_t k, int64_t need, int64_t enough);
   // Returns the first choice of the optimum: kSaveAll, or the k that forward continues to.
   size_t ChoiceAt(size_t s, size_t t, int64_t slots) const;
   void AddRuns(size_t s, size_t t, int64_t slots, std::vector<StageRun>* runs) const;

@@ -80,7 +80,7 @@ void SavedValues::FindNeeds() {
   is_needed_.assign(At(problem_.value_count), false);
   for (int32_t op = border_; op < problem_.op_count; ++op) {
     for (const int32_t read : problem_.reads[op]) {
-      if (IsMade(read)) is_needed_[At(read)] = true;
+      if (IsForwardValue(read)) is_needed_[At(read)] = true;
     }
   }
   max_bytes_ = BytesOf(is_needed_);
@@ -113,7 +113,7 @@ void SavedValues::BuildNetwork(const JointGraph& graph) {
       }
       // Recomputing a value recomputes the memory that holds it.
       const int32_t storage = graph.value(ValueId(write)).storage.index();
-      if (storage != write && IsMade(storage)) {
+      if (storage != write && IsForwardValue(storage)) {
         network_.AddArc(Made(write), Made(storage), MaxFlow::kInfinite);
       }
     }
@@ -134,7 +134,8 @@ std::vector<bool> SavedValues::Cut(const std::vector<bool>& may_rerun) {
   const std::vector<bool> is_before = network_.LargestSourceSide();
   std::vector<bool> saved(At(problem_.value_count));
   for (int32_t value = 0; value < problem_.value_count; ++value) {
-    saved[At(value)] = IsMade(value) && is_before[At(Made(value))] && !is_before[At(Kept(value))];
+    saved[At(value)] =
+        IsForwardValue(value) && is_before[At(Made(value))] && !is_before[At(Kept(value))];
   }
   return saved;
 }
@@ -165,7 +166,7 @@ void SavedValues::FillKnapsack() {
 }
 
 // Returns the operations whose results the knapsack doesn't save.
-std::vector<bool> SavedValues::LeftOut(int64_t share) const {
+std::vector<bool> SavedValues::FindUnsaved(int64_t share) const {
   std::vector<bool> left_out = is_intensive_;
   for (size_t i = items_.size(); i-- > 0;) {
     const size_t at = i * (kWholeShare + 1) + static_cast<size_t>(share);
@@ -182,7 +183,7 @@ std::vector<bool> SavedValues::Within(int64_t share) {
   if (static_cast<double>(BytesOf(by_cut_)) <= bytes) return by_cut_;  // Step 1 suffices.
   // Step 2: the cut may also recompute the compute-intensive operations that the knapsack doesn't
   // save.
-  std::vector<bool> may_rerun = LeftOut(share);
+  std::vector<bool> may_rerun = FindUnsaved(share);
   if (may_rerun != last_may_rerun_) {
     last_cut_ = Cut(may_rerun);
     last_may_rerun_ = std::move(may_rerun);

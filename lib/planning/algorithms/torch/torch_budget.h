@@ -72,11 +72,11 @@ class SavedValues {
   void BuildNetwork(const JointGraph& graph);
   void FillKnapsack();
   std::vector<bool> Cut(const std::vector<bool>& may_rerun);
-  std::vector<bool> LeftOut(int64_t share) const;
+  std::vector<bool> FindUnsaved(int64_t share) const;
   int64_t BytesOf(const std::vector<bool>& saved) const;
   int64_t CostToSave(int32_t value) const;
   // Tells whether the forward pass computes the value.
-  bool IsMade(int32_t value) const {
+  bool IsForwardValue(int32_t value) const {
     const int32_t producer = problem_.producer[static_cast<size_t>(value)];
     return producer >= 0 && producer < border_;
   }
