@@ -1,7 +1,7 @@
 // Random search over sequences of runs, for plans that programs over moments can't express.
 //
-// Imanishi et al. "A Simulated Annealing Algorithm for Rematerialization on Data Flow Graphs",
-// NeurIPS 2023: anneal on the sequence itself, with any recomputation in any order.
+//   Imanishi et al. "A Simulated Annealing Algorithm for Rematerialization on Data Flow Graphs",
+//   NeurIPS 2023: anneal on the sequence itself, with any recomputation in any order.
 //
 // Idea. A move changes the plan to a neighbour: it moves, adds or removes a run. It is accepted if
 // the neighbour is no worse, or else with a probability that falls with the temperature. A plan's

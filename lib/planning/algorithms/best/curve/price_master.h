@@ -27,16 +27,16 @@ namespace ckplan {
 
 class PriceMaster {
  public:
-  // `first` is a choice of no cost, such as that of keeping all.
+  // `first` is a choice without cost, such as keep-all.
   explicit PriceMaster(const NestedChoice& first) : choices_({first}) {}
 
   void Add(NestedChoice choice) { choices_.push_back(std::move(choice)); }
 
   // Solves for this room at each moment. A choice may exceed it by a thousandth of the largest room
-  // at the cost of `dearest`, so that there is always a solution.
+  // at the cost of `dearest`, so a solution always exists.
   void Solve(std::span<const int64_t> room, double dearest);
 
-  // For each moment: the price of a byte.
+  // The price per byte of each moment.
   const std::vector<double>& prices() const { return prices_; }
   double value() const { return value_; }  // The cost of the best mix.
   int64_t pivots() const { return pivots_; }
