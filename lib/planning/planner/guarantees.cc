@@ -26,9 +26,11 @@ std::string MinPeakGuarantee(BoundScope scope, const PlanRequest& request) {
 
 std::string ProofText(const PeakBound& bound, const PlanProblem& problem) {
   const Bytes needed = bound.bytes + CoveredByBudget(problem.step, problem.request);
-  return fmt::format("it is {}proven that no plan {}{} fits: each needs at least {} ({} bytes)",
-                     bound.bytes > *problem.budget ? "" : "not ", DescriptionOf(bound.scope),
-                     ConstraintsSuffix(problem.request), HumanBytes(needed), needed.count());
+  const bool is_proven = bound.bytes > *problem.budget;
+  return fmt::format("{} {}{} {} {} ({} bytes)", is_proven ? "no plan" : "a plan",
+                     DescriptionOf(bound.scope), ConstraintsSuffix(problem.request),
+                     is_proven ? "fits: each needs at least" : "may still fit: the lower bound is",
+                     HumanBytes(needed), needed.count());
 }
 
 void MarkBalanced(Answer* answer) {
