@@ -27,7 +27,7 @@ constexpr std::array<std::string_view, 6> kQuick = {"chen-greedy", "chen-sqrt", 
 constexpr size_t kMaxNodes = 2000;
 
 struct ReachedPeak {
-  Bytes peak;  // Includes what the budget covers besides activations.
+  Bytes peak;  // Includes all that the budget covers.
   std::string algorithm;
 };
 
@@ -67,7 +67,7 @@ std::optional<ReachedPeak> FindLowestQuickPeak(const TrainingStep& step, const P
   return least;
 }
 
-// Lists the options of the refused request that `best` doesn't support, as ", without the knob".
+// Lists the options of the infeasible request that `best` doesn't support, as ", without the knob".
 std::string DescribeDroppedOptions(const PlanRequest& refused) {
   std::string text;
   if (refused.setting) text += ", without the knob";

@@ -80,8 +80,8 @@ struct FitRow {
 
 struct Fit {
   ModelIdentity model;
-  PlanRequest plan;  // The plan that was asked for, with the full name and the unit of the costs.
-  std::string dim;   // "batch" for the batch that is burnt into the file.
+  PlanRequest plan;             // The plan requested, with the full name and the unit of the costs.
+  std::string dim;              // "batch" for the batch that is burnt into the file.
   bool is_burnt_batch = false;  // Its size is PlanRequest::batch, and not that of a dimension.
   std::vector<FitRow> rows;     // The row of keeping everything, then one for each added time.
   std::vector<std::string> warnings;  // From reading the model.

@@ -109,8 +109,9 @@ class KnobSearch {
   static constexpr size_t kMaxSmallGraph = 16;
 
   bool is_small() const { return view_.problem.vertices.size() <= kMaxSmallGraph; }
-  // Returns a quick plan for a setting. kTimeout: a stop is requested. The first plan is made even
-  // then, because a late plan is better than none, unless everything must end (lib/base/stop.h).
+  // Returns a quick plan for a setting. kTimeout: a stop is requested. The first plan is computed
+  // even then, because a late plan is better than none, unless everything must end
+  // (lib/base/stop.h).
   Result<const Candidate*> Try(int64_t setting);
   Result<const Candidate*> TryNew(int64_t setting);
   Result<SolveOutcome> Probe(int64_t setting);

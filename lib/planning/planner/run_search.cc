@@ -114,7 +114,7 @@ Result<Answer> SolveRuns(const PlanProblem& problem, const SolveLimits& limits,
                           moves ? info.prepare_offload(graph, *problem.offload, limits)
                                 : info.prepare_runs(graph, limits));
   const Knob knob = solver->knob();
-  // Adjusted plans may exceed the limit that they were made for.
+  // Adjusted plans may exceed their original limit.
   const bool is_limit = knob.kind == Knob::Kind::kPeakLimit && problem.rules == nullptr &&
                         !problem.most_added && !problem.balance;
   Result<RunOutcome> outcome = is_limit ? solver->Solve(LimitFor(problem, knob), limits)

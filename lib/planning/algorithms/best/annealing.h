@@ -10,7 +10,7 @@
 // memory gains weight.
 // Guarantee  none; the result is at least as good as any start that fits the budget.
 // Cost       counted in moves: about a million a second if operations have few readers
-//            (RunSequence), whatever the length of the sequence.
+//            (RunSequence), however long the sequence is.
 // Differs    from the paper: the peak is updated instead of recomputed, some moves target the run
 //            that needs the peak, and first runs may have to keep their order.
 #pragma once

@@ -5,7 +5,7 @@
 //                              writes, its workspace, and values that must stay because their
 //                              producer must not run again. The bound is the largest working set
 //                              over the operations that every plan must run, or the memory that the
-//                              last run of a result's producer needs besides all results.
+//                              last run of a result's producer needs on top of all results.
 //   least_peak_once_any_order  A cut: when v runs and nothing runs twice, the operations that have
 //                              run are a downset that holds v's ancestors and neither v nor its
 //                              descendants, and memory holds every value that crosses its boundary.

@@ -2,18 +2,19 @@
 // fixed order of first runs.
 //
 // A moment is the first run of an operation. An interval lies between two moments, or after the
-// last one; interval j begins with moment j. For a value u, made by m(u), and an operation o, let
+// last one; interval j begins with moment j. For a value u of producer m(u), and an operation o,
+// let
 //   a^j_u   u is in memory at moment j,
 //   r^j_o   o has run before moment j, and runs again in interval j,
 //   f^j_o   o runs for the first time in interval j (given by the order).
 // It minimises the sum of cost_o r^j_o, where
-//   (1) a^j_u + r^j_m(u) >= 1 for each u made before that a first run in interval j reads,
+//   (1) a^j_u + r^j_m(u) >= 1 for each u computed before that a first run in interval j reads,
 //   (2) r^j_o <= a^j_u + r^j_m(u) for each read u of o,
 //   (3) a^(j+1)_u <= a^j_u + r^j_m(u) + f^j_m(u); for results also after the last interval,
 //   (4) the values in memory at moment j leave room for its operation's writes and workspace,
 //   (5) for chosen pairs of an operation and an interval: if it runs again there, the values
 //       in memory throughout the interval leave room for its reads, writes and workspace.
-//       These values are in memory at moment j+1, or the end, and not remade in interval j.
+//       These values are in memory at moment j+1, or the end, and not recomputed in interval j.
 // With a link to the host, values can also come back from there: MomentCopies has the columns and
 // rows for that, and (5) is about the values that cannot be offloaded. Runs before the first
 // moment, repeats within one interval, and memory at all other times are not charged. So the
@@ -39,7 +40,7 @@ namespace ckplan {
 // The copies to the host and back in a program over moments (moment_program.h): columns l, H and s,
 // and the windows that copies must fit into. docs/bounds.md, Theorem 9, explains and proves them.
 //
-//   l^j_u   u is not in memory at moment j, is not made in interval j, and comes back in it,
+//   l^j_u   u is not in memory at moment j, is not computed in interval j, and comes back in it,
 //   H^j_u   a copy of u to the host is complete at moment j: l^j <= H^j <= H^(j+1),
 //   s^j     the time in interval j that is neither that of first runs nor of the reruns in r^j;
 //           s^0 is that before the first moment.

@@ -37,7 +37,7 @@ struct OffloadCut {
   // By roughly increasing time, those that leave room for the moment's operation first.
   std::vector<OffloadChoice> choices;
   std::vector<CopyWindow> windows;  // With a price; for the program over moments.
-  int64_t cuts = 0;                 // Number of cuts made.
+  int64_t cuts = 0;                 // Number of cuts.
 };
 
 // `order` has operations once each, after those they need; `moment` is a position in it. Makes at

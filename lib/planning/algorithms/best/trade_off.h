@@ -12,7 +12,7 @@
 //        |       x                   <- the answer
 //        |            x
 //        +--------------------- peak
-//          refused |   | reached
+//        ruled out |   | reached
 //
 // Every plan found and every memory ruled out for one time narrows the range for all other times.
 #pragma once

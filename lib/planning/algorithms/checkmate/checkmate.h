@@ -48,12 +48,12 @@ namespace ckplan {
 // Rows, with R[t,t] = 1. N[t,v,j] is at least S[t+1,v], and at least R[t,r] for the j-th reader r
 // of v in stage t and for each later reader:
 //
-//   R[t,i] <= R[t,m] + S[t,v]              i reads v, which m makes                        (1b)
+//   R[t,i] <= R[t,m] + S[t,v]              i reads v, which m produces                     (1b)
 //   S[t,v] <= R[t-1,m] + S[t-1,v]                                                          (1c)
-//   S[t,v] + R[t,m] <= 1                   no value is kept and then made again
+//   S[t,v] + R[t,m] <= 1                   no value is kept and then recomputed
 //   S[t,a] <= S[t,v],  S[t,a] + R[t,m] <= 1         for an alias a in the memory of v
 //   For each k that may run in t, the budget covers the sum of: the bytes of N[t,v,j] for values
-//   made before k, where j is the first reader from k on; of S[t,v] for values made later; of
+//   from before k, where j is the first reader from k on; of S[t,v] for values from after k; of
 //   R[t,k] for values that k writes; and its workspace.
 //
 // A write that takes over the memory of a read of the same size gives those bytes back if N says

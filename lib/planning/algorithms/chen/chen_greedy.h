@@ -74,11 +74,11 @@ Result<std::unique_ptr<PreparedSolver>> PrepareChenGreedy(const Problem& problem
 //
 // Guarantee  none; the arena is never larger than that of chen-greedy without a budget, whose B is
 //            tried as well.
-// Knob       which B is taken: 1 is sqrt(x y) itself, 2 to 7 are the grid in ascending order.
-//            Without a budget it is the winner; with `--budget` the one of least overhead that
-//            fits.
-// Cost       lowering and simulating seven plans, and placing those whose simulated peak leaves
-//            them a chance to win.
+// Knob       the choice of B: 1 is sqrt(x y) itself, 2 to 7 are the grid in ascending order.
+// Without
+//            a budget, the winner; with `--budget`, the setting with the least overhead that fits.
+// Cost       lowering and simulating seven plans, and placing those whose simulated peak is low
+//            enough to win.
 // Paper      B, x, y -> chen_greedy.h; `result.paper` as chen-greedy.
 // Differs    - "static allocation" is the arena of the plan file, in-place reuse included.
 //            - the text leaves the spacing of the grid open: equal steps, as in the authors' own
@@ -106,7 +106,7 @@ Result<std::unique_ptr<PreparedSolver>> PrepareChenSearch(const Problem& problem
 // Cost       O(n log n) once, and O(n) for each B.
 // Paper      x is the sum of kept results, y the largest segment: `result.paper.peak_bytes` is x +
 //            y, and the overhead is the cost of every node with m(v) = 1.
-// Differs    the paper says no more than the sentence above. It leaves open
+// Differs    the paper says only the sentence above. It leaves open
 //            - what is time consuming: here, forward cost per byte of the result, in descending
 //              order; among equals the earlier node.
 //            - when keeping is possible: here, while these results total at most B bytes, so that

@@ -13,12 +13,13 @@
 //            layers above that: the end of the chain and two gradients.
 // Knob       k; without a budget 1, the paper's special case of log2 n.
 // Cost       O((nodes + edges + crossings) log_{k+1} n) for each k, where a result crosses each cut
-//            between blocks until its last reader. Graphs with more than 50 million crossings are
-//            refused: those in which thousands of results wait for one of the last nodes.
+//            between blocks until its last reader. Rejects graphs with more than 50 million
+//            crossings, in which thousands of results wait for one of the last nodes.
 // Paper      `result.paper.peak_bytes` is g in bytes: the results at the cuts, level by level, and
 //            finally the inner vertices of a block. The overhead is one forward run of every
 //            segment that is cut.
-// Differs    - segments are cut into equal numbers of blocks, as in Eq. 2, whatever their size.
+// Differs    - segments are cut into equal numbers of blocks, as in Eq. 2, regardless of their
+// size.
 //            - the last segment of a level needs no second run, and a run stops at its last cut
 //              (lib/problem/schedule/lower.h), so the real overhead is below the paper's.
 #pragma once

@@ -24,7 +24,7 @@
 //            all evicted storages form one long neighbourhood. A stop keeps the plans for the
 //            limits tried so far.
 // Paper      the rules of its simulator, appendix C: eager eviction; a storage and its views, which
-//            are aliases here, are made and evicted together; results are in memory at the end.
+//            are aliases here, are computed and evicted together; results are in memory at the end.
 // Differs    - the graph is known, so values that must not be recomputed, and those they depend on,
 //              are never evicted while anything could need them. The paper's programs declare
 //              constants instead.

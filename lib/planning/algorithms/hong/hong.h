@@ -28,7 +28,7 @@ std::unique_ptr<PreparedSolver> PlanFromCheckpoints(const Problem& problem, cons
 // pairs.
 //
 // Guarantee  optimal for Eq. 12 on the chain of splitting vertices.
-// Cost       O(n^2); refused above kMaxDynamicCandidates, where hong-linear gives the same result.
+// Cost       O(n^2), limited to kMaxDynamicCandidates; hong-linear gives the same result.
 // Paper      d_i -> sizes, C -> positions (checkpoint_selection.h, checkpoint_selection.h).
 // Differs    - the range of j in Eq. 13 includes n, or the last segment could have no end;
 //            - ties keep the nearest next checkpoint;

@@ -81,7 +81,7 @@ class CanonicalSolver : public PreparedSolver {
 // Knob       B of Eq. 2; without a budget the least feasible B.
 // Cost       O(P N) time, P = pairs of nested lower sets whose difference fits the budget, N =
 //            states (t, m) of a set, few in practice; O(S (N + n / 64)) memory for S lower sets. S
-//            can be exponential in the width of the graph: refused above kMaxLowerSets.
+//            can be exponential in the width of the graph: limited to kMaxLowerSets.
 // Paper      U -> cached, M_v, T_v, B, L as there.
 // Differs    - sets are visited after their subsets. The authors' program numbers sets as it finds
 //              them and tries only higher numbers, which misses transitions.
@@ -125,12 +125,12 @@ Result<std::unique_ptr<PreparedSolver>> PrepareApproxDp(const Problem& problem,
 // Idea. Extend L1 < ... < Li by every larger lower set that keeps Eq. 2 within the budget, and
 // remember the best overhead on reaching V. Nothing is shared between branches.
 //
-// Guarantee  the optimal canonical strategy, as with exact-dp, found in the simplest way: use it to
-//            understand or to verify exact-dp, not to plan.
+// Guarantee  the optimal canonical strategy, as with exact-dp, found in the simplest way. Use it to
+//            understand or verify exact-dp, not to plan.
 // Knob       B of Eq. 2; without a budget the least feasible B.
-// Cost       exponential in the number of lower sets; refused above kMaxExhaustiveLowerSets.
+// Cost       exponential in the number of lower sets, so limited to kMaxExhaustiveLowerSets.
 // Paper      as in kusumoto.h. Costs are not rounded.
-inline constexpr int64_t kMaxExhaustiveLowerSets = 24;  // At worst, these are 2^22 sequences.
+inline constexpr int64_t kMaxExhaustiveLowerSets = 24;  // At worst, 2^22 sequences.
 
 Result<std::unique_ptr<PreparedSolver>> PrepareKusumotoExhaustive(const Problem& problem,
                                                                   const SolveLimits& limits);

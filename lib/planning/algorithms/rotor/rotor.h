@@ -50,7 +50,7 @@ struct Stage {
   int64_t output = 0;       // a: the size of the tensors that the next stage reads.
   int64_t saved = 0;        // a-bar: memory in use after F_all, including the output.
   int64_t gradient = 0;     // delta: the output's gradient; 0 for the last stage, where the loss
-                            // makes it.
+                            // produces it.
   int64_t forward = 0;      // Peak of a run that keeps nothing, without the input.
   int64_t forward_all = 0;  // Peak of a run that saves all, without the input.
   int64_t backward = 0;  // Peak of the backward run without the input, including saved tensors and

@@ -12,8 +12,8 @@
 //      products, attention. Elementwise operations and normalisations may be.
 //   2. If that exceeds the share, a 0/1 knapsack chooses which results of compute-intensive
 //      operations to save: their bytes fit the share, in units of 1/10,000 of all, and the cost of
-//      recomputing them is as large as possible. The others may be recomputed, and the cut is made
-//      once more.
+//      recomputing them is as large as possible. The others may be recomputed, and the cut is
+//      repeated.
 // Backward runs in its own order; values that it reads but that were not saved are recomputed just
 // before use.
 //
@@ -86,7 +86,7 @@ class SavedValues {
 
   const RunProblem& problem_;
   int32_t border_ = 0;
-  std::vector<bool> is_needed_;     // Per value: made in forward, read in backward.
+  std::vector<bool> is_needed_;     // By value: computed in forward, read in backward.
   std::vector<bool> is_intensive_;  // Per operation.
   int64_t max_bytes_ = 0;           // The sum over all needed values.
   MaxFlow network_;

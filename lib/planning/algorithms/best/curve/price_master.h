@@ -1,18 +1,16 @@
-// Chooses the prices of a byte at each moment for one budget: those at which the best mix of the
-// choices known so far is as dear as possible.
+// Chooses the price of a byte at each moment for one budget, so that the best mix of the choices
+// known so far is as expensive as possible.
 //
 //   least    sum of cost(c) * share(c)
 //   where    sum of share(c) = 1, and the shares' bytes fit in the room at each moment
 //
 // This is the master program of Dantzig and Wolfe ("Decomposition principle for linear programs",
 // Operations Research 8, 1960). Its dual values are the prices; a cut at these prices
-// (nested_network.h) is a new choice, or proves that there is none.
+// (nested_network.h) is a new choice, or proves that none exists.
 //
-// Numbers are doubles: prices need not be exact, since each cut proves its bound for whatever
-// prices it is made with.
+// Numbers are doubles: prices need not be exact, because a cut at any prices proves a bound.
 //
-// Cost  a dense simplex with one row for each moment and one more, some ten pivots for each choice
-//       added.
+// Cost  a dense simplex with one row per moment and one more, about ten pivots per choice added.
 #pragma once
 
 #include <cstddef>

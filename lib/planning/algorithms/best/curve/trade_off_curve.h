@@ -47,7 +47,7 @@ struct CurveWork {
   int cuts = 12;        // For the prices of a budget.
   int evictions = 4;    // Rules of eviction, guided by the cut, for a budget that is read.
   int scaled_cuts = 8;  // Cuts at multiples of the prices, for a budget that is read.
-  int readings = 4;     // The most that ReadWithin makes.
+  int readings = 4;     // The maximum in ReadWithin.
   // Plans for a budget that is read omit reruns that the budget makes unnecessary.
   bool drops_spare = true;
 };
