@@ -68,8 +68,9 @@ Result<Answer> SolveBestForMinPeak(const PlanProblem& problem, BestProblem* shar
   if (least.bound.bytes > bound.bytes) bound = least.bound;
   const bool is_least = bound.bytes.count() == again.budget;
   outcome.is_optimal &= is_least;
-  if (is_least)
+  if (is_least) {
     outcome.guarantee = MinPeakGuarantee(bound.scope, problem.request) + outcome.guarantee;
+  }
   return outcome;
 }
 

@@ -201,8 +201,9 @@ std::vector<const Candidate*> KnobSearch::CandidatesFrom(Bytes least) const {
 
 std::vector<CurvePoint> KnobSearch::FrontFrom(Bytes least) const {
   std::vector<CurvePoint> points;
-  for (const Candidate* const candidate : CandidatesFrom(least))
+  for (const Candidate* const candidate : CandidatesFrom(least)) {
     points.push_back(candidate->point());
+  }
   return FrontOf(std::move(points));
 }
 

@@ -231,8 +231,9 @@ Result<BestSolution> MicroBatchSearch::Solve(Bytes budget) {
     return none;
   }
   BestSolution solution = SolutionWithoutProof(*best);
-  if (!ScopeCovers(relaxed.scope, *best) || relaxed.lower_bound > solution.overhead)
+  if (!ScopeCovers(relaxed.scope, *best) || relaxed.lower_bound > solution.overhead) {
     return solution;
+  }
   if (relaxed.lower_bound == 0) return solution;
   solution.lower_bound = relaxed.lower_bound;
   solution.proof = relaxed.proof;

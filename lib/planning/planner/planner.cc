@@ -216,8 +216,9 @@ Result<Plan> FindBestPlan(const TrainingStep& step, const PlanRequest& request,
     const ErrorCode code = plan.error().code;
     if (code == ErrorCode::kTimeout) shortage->of_time.emplace_back(info->name);
     if (IsOutOfMemory(plan.error())) shortage->of_memory.emplace_back(info->name);
-    if (!failure || ErrorPriority(code) > ErrorPriority(failure->code))
+    if (!failure || ErrorPriority(code) > ErrorPriority(failure->code)) {
       failure = std::move(plan).error();
+    }
   }
   if (best) return *std::move(best);
   return *std::move(failure);

@@ -68,8 +68,9 @@ Answer AnswerOf(const SolverInfo& asked, const PlanProblem& problem, const Found
   if (!problem.step.is_joint()) {
     answer.segment_of = SegmentsOf(problem.step.forward(), chosen.outcome.strategy);
   }
-  if (SmallerBudgetMayFit(*found.info, chosen.outcome.is_optimal))
+  if (SmallerBudgetMayFit(*found.info, chosen.outcome.is_optimal)) {
     answer.note = kSmallerBudgetMayFit;
+  }
   answer.paper = chosen.outcome.paper;
   answer.objective = found.objective;
   return answer;

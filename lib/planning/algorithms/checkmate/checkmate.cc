@@ -386,7 +386,7 @@ class Checkmate : public PreparedRunSolver {
   }
 
  private:
-  struct FindMinPeakPlan {
+  struct MinPeakPlan {
     Runs runs;
     bool is_proven = false;
   };
@@ -433,7 +433,7 @@ class Checkmate : public PreparedRunSolver {
   Simulator simulator_;
   const int64_t own_peak_;
   const int64_t min_;  // A lower bound on the peak of every plan.
-  std::optional<FindMinPeakPlan> least_;
+  std::optional<MinPeakPlan> least_;
   std::map<int64_t, RunOutcome> solved_;
 };
 

@@ -109,8 +109,7 @@ class PlannedList {
       const bool is_extra = decision.action == NodeAction::kKeep && !is_last && !is_checkpoint &&
                             NeedsGradient(graph_, id);
       if (decision.recompute_count > allowed_runs || is_extra) {
-        return NoPredictionError(
-            "the plan does not keep exactly the end of each segment",
+        return NoPredictionError("the plan does not keep exactly the end of each segment");
       }
     }
     return Done{};
