@@ -135,27 +135,27 @@ Result<const Candidate*> KnobSearch::MinPeak() {
   return ResultOrBestSoFar(std::move(found), LowestPeakOf(settings));
 }
 
-Result<const Candidate*> KnobSearch::MinPeakAdding(Cost most) {
+Result<const Candidate*> KnobSearch::MinPeakAdding(Cost max_added) {
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, MinPeak());
   // More memory nearly always costs less time, so bisect over budgets.
   Bytes low = least->simulation.peak;
   Bytes high = std::max(low, KeepAllPeak(view_.step));
-  while (least->simulation.overhead > most && high - low > Bytes(low.count() / kAddedPrecision) &&
-         !was_stopped_) {
+  while (least->simulation.overhead > max_added &&
+         high - low > Bytes(low.count() / kAddedPrecision) && !was_stopped_) {
     const Bytes middle = low + Bytes((high - low).count() / 2);
     if (middle == low) break;
     CKPLAN_ASSIGN_OR_RETURN(const Candidate* best, BestWithin(middle));
-    const bool is_within = best != nullptr && best->simulation.overhead <= most;
+    const bool is_within = best != nullptr && best->simulation.overhead <= max_added;
     (is_within ? high : low) = middle;
   }
   CKPLAN_RETURN_IF_ERROR(BestWithin(high));
-  return LowestPeakAdding(most);
+  return LowestPeakAdding(max_added);
 }
 
-// Returns the best plan tried, preferring those that add at most `most`.
-const Candidate* KnobSearch::LowestPeakAdding(Cost most) const {
-  const auto rank = [most](const Candidate& c) {
-    const Cost above = std::max(Cost(0), c.simulation.overhead - most);
+// Returns the best plan tried, preferring those that add at most `max_added`.
+const Candidate* KnobSearch::LowestPeakAdding(Cost max_added) const {
+  const auto rank = [max_added](const Candidate& c) {
+    const Cost above = std::max(Cost(0), c.simulation.overhead - max_added);
     return std::tuple(above, c.simulation.peak, c.simulation.overhead);
   };
   const Candidate* best = one_segment_ ? &*one_segment_ : nullptr;

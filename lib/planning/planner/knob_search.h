@@ -90,9 +90,9 @@ class KnobSearch {
   Result<const Candidate*> BestWithin(Bytes budget);
   // Returns the plan with the lowest peak found in the whole range. Stops like BestWithin.
   Result<const Candidate*> MinPeak();
-  // Returns the plan with the lowest peak found that adds at most `most` or, if none does, the plan
-  // with the least overhead. Stops like BestWithin.
-  Result<const Candidate*> MinPeakAdding(Cost most);
+  // Returns the plan with the lowest peak found that adds at most `max_added` or, if none does, the
+  // plan with the least overhead. Stops like BestWithin.
+  Result<const Candidate*> MinPeakAdding(Cost max_added);
   // Returns the plan with the best balance among those for the lowest peak and for the budgets of a
   // curve (CurveBudgets in peak_budget.h), and around the best of these. Stops like BestWithin.
   Result<const Candidate*> Balanced(const Balance& balance);
@@ -140,7 +140,7 @@ class KnobSearch {
   const Candidate* TryOneSegment();
   const Candidate* BestBetween(Bytes low, Bytes high) const;
   const Candidate* LowestPeakOf(const Settings& settings) const;
-  const Candidate* LowestPeakAdding(Cost most) const;
+  const Candidate* LowestPeakAdding(Cost max_added) const;
   Result<Done> TryBudgets(const std::vector<Bytes>& budgets);
   std::vector<const Candidate*> CandidatesFrom(Bytes least) const;
   std::vector<CurvePoint> FrontFrom(Bytes least) const;

@@ -65,9 +65,9 @@ class FittingSegments {
                           const SetSelection& useful) const;
 
   // Visits the subsets of `set` from which a segment fits, with the maximum that may be cached
-  // there. Visits only selected sets for which may_matter(below, max_cached) holds.
-  template <typename MayMatter, typename Visit>
-  void ForEach(size_t worker, int32_t set, const SetSelection& selected, MayMatter may_matter,
+  // there. Visits only selected sets for which is_relevant(below, max_cached) holds.
+  template <typename IsRelevant, typename Visit>
+  void ForEach(size_t worker, int32_t set, const SetSelection& selected, IsRelevant is_relevant,
                Visit visit) {
     const Bytes left = budget_ - family_.facts(set).neighbours;
     if (left < Bytes(0)) return;
@@ -78,7 +78,7 @@ class FittingSegments {
         [&](int32_t below) {
           // Every sequence to that set caches at least the boundary.
           const Bytes most = max_cached(below);
-          return may_matter(below, most) && most >= family_.boundary_memory(below);
+          return is_relevant(below, most) && most >= family_.boundary_memory(below);
         },
         [&](int32_t below) { visit(below, max_cached(below)); });
     workers_.meter().Add(looked_at);

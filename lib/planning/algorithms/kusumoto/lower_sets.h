@@ -248,37 +248,37 @@ class SubsetFinder {
   explicit SubsetFinder(const LowerSetFamily& family) : family_(family) {}
 
   // Visits each selected proper subset L of `set` with M(set \ L) <= `max_between` for which
-  // `may_matter(L)` holds, in ascending order. Calls `may_matter` only for smaller sets, so threads
-  // can work on sets of the same size. Returns the number of sets inspected, which does not depend
-  // on `may_matter`.
-  template <typename MayMatter, typename Visit>
+  // `is_relevant(L)` holds, in ascending order. Calls `is_relevant` only for smaller sets, so
+  // threads can work on sets of the same size. Returns the number of sets inspected, which does not
+  // depend on `is_relevant`.
+  template <typename IsRelevant, typename Visit>
   int64_t ForEach(int32_t set, Bytes max_between, const SetSelection& selected,
-                  MayMatter may_matter, Visit visit);
+                  IsRelevant is_relevant, Visit visit);
 
  private:
-  template <typename MayMatter, typename Visit>
-  int64_t AmongAll(int32_t set, int32_t first, const SetSelection& selected, MayMatter may_matter,
+  template <typename IsRelevant, typename Visit>
+  int64_t AmongAll(int32_t set, int32_t first, const SetSelection& selected, IsRelevant is_relevant,
                    Visit visit);
-  template <typename MayMatter, typename Visit>
+  template <typename IsRelevant, typename Visit>
   int64_t AmongClosures(int32_t set, int32_t first, const SetSelection& selected,
-                        MayMatter may_matter, Visit visit);
+                        IsRelevant is_relevant, Visit visit);
 
   const LowerSetFamily& family_;
   std::vector<uint64_t> strays_;  // Bits of the sets that are not subsets.
 };
 
-template <typename MayMatter, typename Visit>
+template <typename IsRelevant, typename Visit>
 int64_t SubsetFinder::ForEach(int32_t set, Bytes max_between, const SetSelection& selected,
-                              MayMatter may_matter, Visit visit) {
+                              IsRelevant is_relevant, Visit visit) {
   // All subsets have numbers in a window that ends before `set`.
   const int32_t first = family_.FirstWithMemory(family_.memory(set) - max_between, set);
-  return family_.has_all() ? AmongAll(set, first, selected, may_matter, visit)
-                           : AmongClosures(set, first, selected, may_matter, visit);
+  return family_.has_all() ? AmongAll(set, first, selected, is_relevant, visit)
+                           : AmongClosures(set, first, selected, is_relevant, visit);
 }
 
-template <typename MayMatter, typename Visit>
+template <typename IsRelevant, typename Visit>
 int64_t SubsetFinder::AmongAll(int32_t set, int32_t first, const SetSelection& selected,
-                               MayMatter may_matter, Visit visit) {
+                               IsRelevant is_relevant, Visit visit) {
   const size_t begin = static_cast<size_t>(first) / kWordBits;
   const size_t end = WordCount(static_cast<size_t>(set));
   if (begin >= end) return 0;
@@ -298,20 +298,20 @@ int64_t SubsetFinder::AmongAll(int32_t set, int32_t first, const SetSelection& s
       ++looked_at;
       const auto below =
           static_cast<int32_t>(w * kWordBits + static_cast<size_t>(std::countr_zero(found)));
-      if (may_matter(below)) visit(below);
+      if (is_relevant(below)) visit(below);
     }
   }
   return looked_at;
 }
 
-template <typename MayMatter, typename Visit>
+template <typename IsRelevant, typename Visit>
 int64_t SubsetFinder::AmongClosures(int32_t set, int32_t first, const SetSelection& selected,
-                                    MayMatter may_matter, Visit visit) {
+                                    IsRelevant is_relevant, Visit visit) {
   const auto begin = std::lower_bound(selected.sets.begin(), selected.sets.end(), first);
   const auto end = std::lower_bound(begin, selected.sets.end(), set);
   const int32_t size = family_.size_of(set);
   for (const int32_t below : std::span(begin, end)) {
-    if (family_.size_of(below) >= size || !may_matter(below)) continue;
+    if (family_.size_of(below) >= size || !is_relevant(below)) continue;
     if (below == 0 || family_.contains(set, family_.closed_node(below))) visit(below);
   }
   return end - begin;

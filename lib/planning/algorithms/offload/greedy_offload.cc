@@ -155,10 +155,10 @@ class GreedyOffload : public PreparedRunSolver {
 
   // Finds the smallest count for which the plan fits, assuming that larger counts need less memory.
   template <typename PlanWith>
-  std::optional<Plan> FirstThatFits(size_t most, int64_t limit, PlanWith plan_with) {
+  std::optional<Plan> FirstThatFits(size_t max_count, int64_t limit, PlanWith plan_with) {
     std::optional<Plan> found;
     size_t low = 0;
-    for (size_t high = most + 1; low < high;) {
+    for (size_t high = max_count + 1; low < high;) {
       const size_t middle = low + (high - low) / 2;
       Plan plan = plan_with(middle);
       if (Fits(plan, limit)) {
