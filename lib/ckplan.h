@@ -1,5 +1,5 @@
 // ckplan as a library: plans which activations a training step keeps, recomputes or moves to the
-// host, so that the step fits in memory. The program `ckplan plan` is a use of this header.
+// host, so that the step fits in memory. The program `ckplan plan` is built on this header.
 //
 //   #include <ckplan.h>
 //
@@ -14,24 +14,24 @@
 //     return WritePlanJson(plan, source.step());        // the plan file that ckplan reads
 //   }
 //
-// examples/embed is a whole program. A CMake project finds the installed library by
-// find_package(ckplan) and links ckplan::ckplan; others ask pkg-config for ckplan.
+// examples/embed is a complete program. In CMake, use find_package(ckplan) and link
+// ckplan::ckplan; other build systems can use pkg-config.
 //
-// The way of data, and where each step stands:
+// How data flows, and where each type is defined:
 //
 //   a file ── LoadSource ──▶ Source ── MakePlan ──▶ Plan ── WritePlanJson ──▶ a plan file
 //                              │                     │ ▲                         │
 //                            step()   FaultsOfPlan ──┘ └───── ReadPlanFile ◀─────┘
 //
 //   PlanRequest   the question: sizes, a budget, an algorithm        lib/planning/plan/request.h
-//   Source        a training step, and what is known of its file     lib/planning/planner/source.h
+//   Source        a training step, and facts about its file          lib/planning/planner/source.h
 //   Plan          decisions, every step, the peak, the added time,   lib/planning/plan/plan.h
 //                 bounds on both, and a place for each buffer
 //
 // Functions return a Result: a value, or an Error that says what is wrong, where, and what to do.
-// None throws. Values own what they hold, but a TrainingStep refers to its Source. Functions may be
-// called by several threads at once as long as no value is changed by one and used by another. The
-// same request for the same file gives the same plan, byte for byte, on every machine.
+// No function throws. Values own their contents, except that a TrainingStep refers to its Source.
+// Threads can call all functions at once as long as no thread changes a value that another one
+// uses. The same request for the same file gives the same plan, byte for byte, on every machine.
 #pragma once
 
 #include "lib/base/result.h"

@@ -47,7 +47,7 @@ def test_a_path_that_begins_with_a_dash(tmp_path, monkeypatch):
 
 
 def test_a_budget_below_the_least():
-    with pytest.raises(ckplan.InfeasibleError, match="the least it reaches is 11.72 KiB") as caught:
+    with pytest.raises(ckplan.InfeasibleError, match="its smallest plan needs 11.72 KiB") as caught:
         ckplan.plan(JOINT, budget=1, algo="best")
     assert caught.value.exit_code == 4
     assert caught.value.kind == "infeasible"

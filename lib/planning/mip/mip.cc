@@ -9,9 +9,9 @@
 namespace ckplan {
 namespace {
 
-// Sorts entries by column and merges those of one column. The sort is stable, so that the sums are
+// Sorts entries by column and adds up those in the same column. The sort is stable, so the sums are
 // the same on every machine.
-std::vector<MipEntry> Canonical(std::vector<MipEntry> entries) {
+std::vector<MipEntry> SortAndMerge(std::vector<MipEntry> entries) {
   std::stable_sort(entries.begin(), entries.end(),
                    [](const MipEntry& a, const MipEntry& b) { return a.column < b.column; });
   std::vector<MipEntry> merged;
@@ -34,18 +34,18 @@ bool IsWithin(double value, double lower, double upper, double tolerance) {
 }  // namespace
 
 int MipModel::AddColumn(const MipColumn& column) {
-  CKPLAN_CHECK(columns_.size() < std::numeric_limits<int>::max(), "columns are numbered by int");
+  CKPLAN_CHECK(columns_.size() < std::numeric_limits<int>::max(), "column numbers fit in int");
   columns_.push_back(column);
   return static_cast<int>(columns_.size()) - 1;
 }
 
 int MipModel::AddRow(double lower, double upper, std::vector<MipEntry> entries) {
-  CKPLAN_CHECK(rows_.size() < std::numeric_limits<int>::max(), "rows are numbered by int");
+  CKPLAN_CHECK(rows_.size() < std::numeric_limits<int>::max(), "row numbers fit in int");
   for (const MipEntry& entry : entries) {
     CKPLAN_CHECK(entry.column >= 0 && static_cast<size_t>(entry.column) < columns_.size(),
-                 "a row names columns that have been added");
+                 "a row uses only existing columns");
   }
-  rows_.push_back({lower, upper, Canonical(std::move(entries))});
+  rows_.push_back({lower, upper, SortAndMerge(std::move(entries))});
   return static_cast<int>(rows_.size()) - 1;
 }
 

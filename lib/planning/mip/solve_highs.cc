@@ -1,4 +1,4 @@
-// Solves mixed-integer programs by the C interface of HiGHS.
+// Solves mixed-integer programs through the C interface of HiGHS.
 #include <highs/interfaces/highs_c_api.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace ckplan {
 namespace {
 
-// HiGHS's status after running out of memory, which its C interface does not name.
+// The status of HiGHS after running out of memory. Its C interface has no name for it.
 constexpr HighsInt kModelStatusMemoryLimit = 18;
 
 struct Destroy {
@@ -25,7 +25,7 @@ struct Destroy {
 };
 using Highs = std::unique_ptr<void, Destroy>;
 
-HighsInt Clamped(int64_t limit) {
+HighsInt ClampToInt(int64_t limit) {
   return static_cast<HighsInt>(std::clamp<int64_t>(limit, 0, std::numeric_limits<HighsInt>::max()));
 }
 
@@ -42,8 +42,8 @@ void SetText(void* highs, const char* name, const char* value) {
   CKPLAN_CHECK(Highs_setStringOptionValue(highs, name, value) == kHighsStatusOk, name);
 }
 
-// Makes a solve repeatable: it runs in the caller's thread alone, with one seed, without a clock,
-// and by explicitly named methods, as HiGHS's own choice may depend on how it was built.
+// Makes a solve repeatable: one thread, one seed, no clock, and explicitly named methods, because
+// the defaults of HiGHS can depend on how it was built.
 void SetRepeatable(void* highs) {
   SetBool(highs, "output_flag", false);
   SetInt(highs, "threads", 1);
@@ -52,7 +52,7 @@ void SetRepeatable(void* highs) {
   SetDouble(highs, "time_limit", kMipInfinity);
   SetInt(highs, "simplex_strategy", 1);  // The serial dual simplex method.
   SetText(highs, "mip_lp_solver", "simplex");
-  // Used for analytic centres; the alternative calls a BLAS.
+  // Used for analytic centres; the alternative calls BLAS.
   SetText(highs, "mip_ipm_solver", "ipx");
 }
 
@@ -60,13 +60,13 @@ void SetLimits(void* highs, const MipLimits& limits, bool is_linear) {
   SetDouble(highs, "mip_rel_gap", limits.relative_gap);
   SetDouble(highs, "mip_abs_gap", limits.absolute_gap);
   SetDouble(highs, "mip_feasibility_tolerance", kMipTolerance);
-  SetInt(highs, "mip_max_nodes", Clamped(limits.nodes));
+  SetInt(highs, "mip_max_nodes", ClampToInt(limits.nodes));
   if (!is_linear) return;
   SetText(highs, "solver", "simplex");
-  SetInt(highs, "simplex_iteration_limit", Clamped(limits.lp_iterations));
+  SetInt(highs, "simplex_iteration_limit", ClampToInt(limits.lp_iterations));
 }
 
-// The model in HiGHS's form: one row after the other.
+// The model as HiGHS takes it, row by row.
 struct Arrays {
   std::vector<double> cost, lower, upper, row_lower, row_upper, coefficient;
   std::vector<HighsInt> integrality, row_begin, column;
@@ -93,10 +93,10 @@ Arrays Flatten(const MipModel& model) {
   return arrays;
 }
 
-// HiGHS itself accepts NaN.
+// HiGHS itself accepts NaN, so check here.
 bool IsNumeric(const MipModel& model) {
   const auto is_range = [](double lower, double upper) {
-    return lower < kMipInfinity && upper > -kMipInfinity;  // This is false for NaN.
+    return lower < kMipInfinity && upper > -kMipInfinity;  // False for NaN.
   };
   const auto is_column = [&](const MipColumn& column) {
     return std::isfinite(column.cost) && is_range(column.lower, column.upper);
@@ -119,7 +119,7 @@ int64_t CountEntries(const MipModel& model) {
 Result<Done> Pass(void* highs, const MipModel& model, bool is_linear) {
   if (CountEntries(model) > std::numeric_limits<HighsInt>::max()) {
     return MakeError(ErrorCode::kUnsupported,
-                     "the mixed-integer program has more entries than HiGHS can number");
+                     "the mixed-integer program has too many entries for HiGHS");
   }
   const Arrays arrays = Flatten(model);
   const HighsInt status =
@@ -133,21 +133,22 @@ Result<Done> Pass(void* highs, const MipModel& model, bool is_linear) {
                           arrays.row_begin.data(), arrays.column.data(), arrays.coefficient.data(),
                           is_linear ? nullptr : arrays.integrality.data());
   if (status == kHighsStatusError) {
-    return MakeError(ErrorCode::kInvalidInput,
-                     "HiGHS refuses a number of the mixed-integer program: NaN, infinite, or too "
-                     "large");
+    return MakeError(
+        ErrorCode::kInvalidInput,
+        "the mixed-integer program has a number that HiGHS rejects: NaN, infinite, or too "
+        "large");
   }
   return Done{};
 }
 
-std::vector<double> Rounded(std::vector<double> values, const MipModel& model) {
+std::vector<double> RoundIntegers(std::vector<double> values, const MipModel& model) {
   for (size_t j = 0; j < values.size(); ++j) {
     if (model.columns()[j].is_integer) values[j] = std::round(values[j]);
   }
   return values;
 }
 
-// The inputs of the callback, and its results so far.
+// The callback's inputs, and its results so far.
 struct Interrupt {
   const MipModel& model;
   const MipLimits& limits;
@@ -155,14 +156,14 @@ struct Interrupt {
   const int64_t entries = CountEntries(model);
   int64_t iterations = 0;
   int64_t work = 0;
-  std::vector<double> best;  // The best solution, until `is_worth_proving` judges it.
-  bool is_solved = false;    // The answer of `is_solution_enough`.
+  std::vector<double> best;  // The best solution not yet passed to `is_worth_proving`.
+  bool is_solved = false;    // What `is_solution_enough` returned.
   std::exception_ptr thrown;
 
   size_t columns() const { return model.columns().size(); }
 };
 
-// Returns whether a poll would throw Stopped now. No exception may pass through HiGHS.
+// Tells whether a poll would throw Stopped now. No exception may pass through HiGHS.
 bool StopIsRequested(int64_t work) {
   try {
     PollStop(work);
@@ -172,9 +173,9 @@ bool StopIsRequested(int64_t work) {
   }
 }
 
-// Shows the caller the best solution once it is near the bound. Returns true if the caller accepts
-// it without a proof. No exception may pass through HiGHS.
-bool IsRefused(double primal_bound, double dual_bound, Interrupt* interrupt) {
+// Shows the caller the best solution once it is near the bound. Returns true if the caller needs no
+// proof for it. No exception may pass through HiGHS.
+bool IsProofUnneeded(double primal_bound, double dual_bound, Interrupt* interrupt) {
   const MipOptions& options = interrupt->options;
   const bool is_near = primal_bound - dual_bound <= options.doubtful_gap;
   if (interrupt->best.empty() || !is_near) return false;
@@ -188,10 +189,11 @@ bool IsRefused(double primal_bound, double dual_bound, Interrupt* interrupt) {
 }
 
 // Records a better solution. No exception may pass through HiGHS.
-void TakeSolution(const double* values, Interrupt* interrupt) {
+void RecordSolution(const double* values, Interrupt* interrupt) {
   const MipOptions& options = interrupt->options;
   try {
-    std::vector<double> best = Rounded({values, values + interrupt->columns()}, interrupt->model);
+    std::vector<double> best =
+        RoundIntegers({values, values + interrupt->columns()}, interrupt->model);
     // HiGHS may find more solutions before it can be interrupted.
     if (!interrupt->is_solved && options.is_solution_enough) {
       interrupt->is_solved = options.is_solution_enough(best);
@@ -202,13 +204,13 @@ void TakeSolution(const double* values, Interrupt* interrupt) {
   }
 }
 
-// HiGHS calls this wherever it can be interrupted, and for each better solution if
-// `is_worth_proving` or `is_solution_enough` is set; `context` is the Interrupt.
+// HiGHS calls this wherever it can be interrupted and, if `is_worth_proving` or
+// `is_solution_enough` is set, for each better solution. `context` is the Interrupt.
 void InterruptWhenSpent(int type, const char*, const HighsCallbackDataOut* out,
                         HighsCallbackDataIn* in, void* context) {
   auto& interrupt = *static_cast<Interrupt*>(context);
   if (type == kHighsCallbackMipImprovingSolution) {
-    TakeSolution(out->mip_solution, &interrupt);
+    RecordSolution(out->mip_solution, &interrupt);
     return;
   }
   const bool is_mip = type == kHighsCallbackMipInterrupt;
@@ -226,7 +228,7 @@ void InterruptWhenSpent(int type, const char*, const HighsCallbackDataOut* out,
   const bool is_spent =
       is_mip && (interrupt.iterations >= limits.lp_iterations || interrupt.work >= limits.work);
   const bool is_refused =
-      is_mip && IsRefused(out->mip_primal_bound, out->mip_dual_bound, &interrupt);
+      is_mip && IsProofUnneeded(out->mip_primal_bound, out->mip_dual_bound, &interrupt);
   const auto& is_bound_enough = interrupt.options.is_bound_enough;
   const bool is_enough = is_mip && is_bound_enough && is_bound_enough(out->mip_dual_bound);
   const bool is_over = is_spent || is_refused || is_enough || interrupt.is_solved;
@@ -235,13 +237,14 @@ void InterruptWhenSpent(int type, const char*, const HighsCallbackDataOut* out,
 
 void SetInterrupt(void* highs, Interrupt* interrupt) {
   CKPLAN_CHECK(Highs_setCallback(highs, InterruptWhenSpent, interrupt) == kHighsStatusOk,
-               "HiGHS takes a callback");
+               "HiGHS accepts a callback");
   std::vector<HighsInt> types = {kHighsCallbackSimplexInterrupt, kHighsCallbackMipInterrupt};
   if (interrupt->options.is_worth_proving || interrupt->options.is_solution_enough) {
     types.push_back(kHighsCallbackMipImprovingSolution);
   }
   for (const HighsInt type : types) {
-    CKPLAN_CHECK(Highs_startCallback(highs, type) == kHighsStatusOk, "HiGHS knows the callback");
+    CKPLAN_CHECK(Highs_startCallback(highs, type) == kHighsStatusOk,
+                 "HiGHS supports this callback type");
   }
 }
 
@@ -257,8 +260,8 @@ HighsInt IntInfo(void* highs, const char* name) {
   return value;
 }
 
-// HiGHS reports nothing for a model without columns, so each row is checked here.
-MipOutcome WithoutColumns(const MipModel& model) {
+// HiGHS reports nothing for a model without columns, so check each row here.
+MipOutcome SolveWithoutColumns(const MipModel& model) {
   const std::vector<double> nothing;
   if (!model.IsFeasible(nothing)) {
     return {.status = MipStatus::kInfeasible, .bound = kMipInfinity};
@@ -266,8 +269,8 @@ MipOutcome WithoutColumns(const MipModel& model) {
   return {.status = MipStatus::kOptimal, .bound = 0, .values = nothing, .objective = 0};
 }
 
-// Returns whether the bounds of the columns alone keep the cost from falling without end.
-bool HasMinCost(const MipModel& model) {
+// Tells whether the bounds of the columns alone bound the cost from below.
+bool IsCostBounded(const MipModel& model) {
   return std::all_of(model.columns().begin(), model.columns().end(), [](const MipColumn& column) {
     if (column.cost == 0) return true;
     return std::isfinite(column.cost > 0 ? column.lower : column.upper);
@@ -283,26 +286,26 @@ Result<MipStatus> StatusOf(HighsInt model_status, const MipModel& model) {
     case kHighsModelStatusInfeasible:
       return MipStatus::kInfeasible;
     case kHighsModelStatusIterationLimit:
-    case kHighsModelStatusSolutionLimit:  // HiGHS uses this status for its node limit, too.
+    case kHighsModelStatusSolutionLimit:  // Also the status for the node limit.
     case kHighsModelStatusInterrupt:
       return MipStatus::kStopped;
     case kHighsModelStatusUnboundedOrInfeasible:
-      if (HasMinCost(model)) return MipStatus::kInfeasible;
+      if (IsCostBounded(model)) return MipStatus::kInfeasible;
       [[fallthrough]];
     case kHighsModelStatusUnbounded:
       return MakeError(ErrorCode::kInvalidInput,
-                       "the mixed-integer program has no least cost; bound its columns");
+                       "the cost of the mixed-integer program has no minimum; bound its columns");
     default:
       return MipStatus::kStopped;  // Numerical trouble: HiGHS proved nothing.
   }
 }
 
-// Returns the best solution that HiGHS has, if any.
+// Returns the best solution, if HiGHS has one.
 std::optional<std::vector<double>> Values(void* highs, const MipModel& model, bool is_linear) {
   if (IntInfo(highs, "primal_solution_status") != kHighsSolutionStatusFeasible) return {};
   std::vector<double> values(model.columns().size());
   Highs_getSolution(highs, values.data(), nullptr, nullptr, nullptr);
-  return is_linear ? values : Rounded(std::move(values), model);
+  return is_linear ? values : RoundIntegers(std::move(values), model);
 }
 
 MipOutcome Read(void* highs, MipStatus status, const MipModel& model, bool is_linear) {
@@ -328,7 +331,7 @@ bool HasMipSolver() { return true; }
 
 Result<MipOutcome> SolveMip(const MipModel& model, const MipLimits& limits,
                             const MipOptions& options) {
-  if (model.columns().empty()) return WithoutColumns(model);
+  if (model.columns().empty()) return SolveWithoutColumns(model);
   const bool is_linear =
       options.relax || std::none_of(model.columns().begin(), model.columns().end(),
                                     [](const MipColumn& column) { return column.is_integer; });
@@ -339,20 +342,21 @@ Result<MipOutcome> SolveMip(const MipModel& model, const MipLimits& limits,
   CKPLAN_RETURN_IF_ERROR(Pass(highs.get(), model, is_linear));
   SetInterrupt(highs.get(), &interrupt);
   if (options.start != nullptr && !is_linear) {
-    CKPLAN_CHECK(options.start->size() == model.columns().size(), "a start values every column");
-    // HiGHS warns about an infeasible start and goes on.
+    CKPLAN_CHECK(options.start->size() == model.columns().size(),
+                 "a start has a value for every column");
+    // HiGHS warns about an infeasible start and continues.
     Highs_setSolution(highs.get(), options.start->data(), nullptr, nullptr, nullptr);
   }
-  Highs_run(highs.get());  // The returned code is ignored, since the model's status says more.
+  Highs_run(highs.get());  // Ignore the returned code: the model's status says more.
   if (interrupt.thrown) std::rethrow_exception(interrupt.thrown);
   if (Highs_getModelStatus(highs.get()) == kHighsModelStatusSolveError) {
-    // HiGHS's solution misses HiGHS's tolerance: it proved nothing, and has no figures.
+    // The solution misses HiGHS's own tolerance: nothing is proven, and no figures are valid.
     return MipOutcome{.work = interrupt.work};
   }
   CKPLAN_ASSIGN_OR_RETURN(const MipStatus status,
                           StatusOf(Highs_getModelStatus(highs.get()), model));
   MipOutcome outcome = Read(highs.get(), status, model, is_linear);
-  // HiGHS may go on for a while after its last check of the limits.
+  // HiGHS may run on for a while after its last check of the limits.
   const int64_t unseen = std::max<int64_t>(0, outcome.lp_iterations - interrupt.iterations);
   outcome.work = interrupt.work + unseen * IterationWork(interrupt.columns());
   return outcome;

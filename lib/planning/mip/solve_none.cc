@@ -8,7 +8,7 @@ bool HasMipSolver() { return false; }
 Result<MipOutcome> SolveMip(const MipModel&, const MipLimits&, const MipOptions&) {
   return MakeError(
       ErrorCode::kUnsupported,
-      "this ckplan was built without HiGHS, the mixed-integer solver; see docs/dependencies.md");
+      "ckplan was built without the mixed-integer solver HiGHS; see docs/dependencies.md");
 }
 
 }  // namespace ckplan

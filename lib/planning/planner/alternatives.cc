@@ -20,19 +20,19 @@
 namespace ckplan {
 namespace {
 
-// The algorithms whose time grows little faster than the graph.
+// Algorithms that run in nearly linear time.
 constexpr std::array<std::string_view, 6> kQuick = {"chen-greedy", "chen-sqrt",   "feng-acg",
                                                     "feng-linear", "hong-linear", "keep-all"};
-// With more nodes, even these algorithms take longer than a quick look.
+// On larger graphs, even these algorithms are too slow for a suggestion.
 constexpr size_t kMaxNodes = 2000;
 
-struct Reach {
-  Bytes peak;  // Includes what the budget covers besides activations.
+struct ReachedPeak {
+  Bytes peak;  // Includes all that the budget covers.
   std::string algorithm;
 };
 
-// Returns the request for another algorithm: without the fields that instruct the named one.
-PlanRequest AskedOf(std::string_view algorithm, PlanRequest request) {
+// Returns the request for another algorithm, without the fields that only fit the original one.
+PlanRequest RequestForAlgorithm(std::string_view algorithm, PlanRequest request) {
   for (const RequestField& field : RequestFields()) {
     if (field.scope.is_of_algorithm) ResetField(field, &request);
   }
@@ -41,34 +41,34 @@ PlanRequest AskedOf(std::string_view algorithm, PlanRequest request) {
   return request;
 }
 
-Result<Reach> LeastBy(std::string_view algorithm, const TrainingStep& step,
-                      const PlanRequest& refused, const SolveLimits& limits) {
-  PlanRequest request = AskedOf(algorithm, refused);
+Result<ReachedPeak> FindLowestPeak(std::string_view algorithm, const TrainingStep& step,
+                                   const PlanRequest& refused, const SolveLimits& limits) {
+  PlanRequest request = RequestForAlgorithm(algorithm, refused);
   PeakBudgetIn(&request).kind = Budget::Kind::kMin;
   CKPLAN_ASSIGN_OR_RETURN(const Plan plan, MakePlan(step, request, limits));
   const Bytes reached =
       refused.memory.is_given()
           ? MinMemoryFor({step, refused, Bytes(0)}, plan.schedule, plan.figures.peak)
           : plan.figures.peak + CoveredByBudget(step, refused);
-  return Reach{reached, std::string(algorithm)};
+  return ReachedPeak{reached, std::string(algorithm)};
 }
 
-// Returns the algorithm that reaches the least peak, or nothing if a stop came first.
-std::optional<Reach> LeastOfQuick(const TrainingStep& step, const PlanRequest& request,
-                                  const SolveLimits& limits) {
-  std::optional<Reach> least;
+// Returns the quick algorithm with the lowest peak, or nothing if a stop came first.
+std::optional<ReachedPeak> FindLowestQuickPeak(const TrainingStep& step, const PlanRequest& request,
+                                               const SolveLimits& limits) {
+  std::optional<ReachedPeak> least;
   const Result<const SolverInfo*> refusing = FindSolver(request.algorithm);
   for (const std::string_view algorithm : kQuick) {
     if (refusing.ok() && algorithm == (*refusing)->name) continue;
-    Result<Reach> reach = LeastBy(algorithm, step, request, limits);
+    Result<ReachedPeak> reach = FindLowestPeak(algorithm, step, request, limits);
     if (limits.stop.stop_requested()) return std::nullopt;
     if (reach.ok() && (!least || reach->peak < least->peak)) least = std::move(reach).value();
   }
   return least;
 }
 
-// Returns what the refused request asks for that `best` does not take: ", without the knob".
-std::string LeftOutOf(const PlanRequest& refused) {
+// Lists the options of the infeasible request that `best` doesn't support, as ", without the knob".
+std::string DescribeDroppedOptions(const PlanRequest& refused) {
   std::string text;
   if (refused.setting) text += ", without the knob";
   if (refused.decisions) text += ", without the decisions";
@@ -76,15 +76,16 @@ std::string LeftOutOf(const PlanRequest& refused) {
   return text;
 }
 
-// A note on the plan by `best` within the budget; nothing if it finds none quickly.
-std::optional<std::string> NoteOnBest(const TrainingStep& step, const PlanRequest& refused,
-                                      const SolveLimits& limits) {
-  PlanRequest request = AskedOf(kBestAlgorithm, refused);
+// Returns a note about the plan that `best` finds within the budget, or nothing if it finds none
+// quickly.
+std::optional<std::string> SuggestBest(const TrainingStep& step, const PlanRequest& refused,
+                                       const SolveLimits& limits) {
+  PlanRequest request = RequestForAlgorithm(kBestAlgorithm, refused);
   request.effort = SearchEffort::kQuick;
   const Result<Plan> plan = MakePlan(step, request, limits);
   if (!plan.ok()) return std::nullopt;
   return fmt::format("{0} fits and slows a step by {1:.1f} %: try --algo {0}{2}", kBestAlgorithm,
-                     100 * StepOverheadRatio(plan->figures), LeftOutOf(refused));
+                     100 * StepOverheadRatio(plan->figures), DescribeDroppedOptions(refused));
 }
 
 }  // namespace
@@ -92,18 +93,18 @@ std::optional<std::string> NoteOnBest(const TrainingStep& step, const PlanReques
 Error WithAlternative(Error refusal, const TrainingStep& step, const PlanRequest& request,
                       const SolveLimits& limits) {
   const bool limits_peak = PeakBudgetOf(request).is_given();
-  // These two algorithms have already tried all others.
+  // `auto` and `best` have already tried all others.
   const bool is_of_many =
       request.algorithm == kAutoAlgorithm || request.algorithm == kBestAlgorithm;
   if (!limits_peak || is_of_many || step.node_count() > kMaxNodes) return refusal;
-  if (auto note = NoteOnBest(step, request, limits)) {
+  if (auto note = SuggestBest(step, request, limits)) {
     refusal.notes.push_back(*std::move(note));
     return refusal;
   }
   if (!step.has_forward()) return refusal;
-  const std::optional<Reach> least = LeastOfQuick(step, request, limits);
+  const std::optional<ReachedPeak> least = FindLowestQuickPeak(step, request, limits);
   if (!least) return refusal;
-  const bool fits = MakePlan(step, AskedOf(least->algorithm, request), limits).ok();
+  const bool fits = MakePlan(step, RequestForAlgorithm(least->algorithm, request), limits).ok();
   if (limits.stop.stop_requested()) return refusal;
   const std::string reaches = fmt::format("{} reaches {} ({} bytes)", least->algorithm,
                                           HumanBytes(least->peak), least->peak.count());

@@ -8,9 +8,9 @@
 
 namespace ckplan {
 
-// Returns the refusal of a request (kInfeasible) with a note: that `best` has a plan within the
-// budget, or else which algorithm that answers quickly reaches least. Adds no note for a graph that
-// is too large for a quick look, for a paper's own budget, or when stopped.
+// Adds a note to the error of an infeasible request (kInfeasible): `best` has a plan within the
+// budget, or else the quick algorithm with the lowest peak. Adds no note if the graph is too large,
+// the request has a paper's own budget, or a stop was requested.
 Error WithAlternative(Error refusal, const TrainingStep& step, const PlanRequest& request,
                       const SolveLimits& limits);
 

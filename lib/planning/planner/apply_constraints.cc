@@ -4,7 +4,7 @@
 
 namespace ckplan {
 
-std::string_view UnderConstraints(const PlanRequest& request) {
+std::string_view ConstraintsSuffix(const PlanRequest& request) {
   return HasConstraints(request) ? " under the constraints" : "";
 }
 
@@ -13,16 +13,16 @@ Result<Done> CheckConstraints(const TensorGraph& graph, const PlanRequest& reque
   CKPLAN_RETURN_IF_ERROR(ConstraintsOf(graph, request));
   if (request.uses_liveness) return Done{};
   return Error{ErrorCode::kUsage,
-               "what is to be kept or recomputed is so with liveness; schedules that release "
-               "tensors themselves take no constraints",
+               "keep and recompute constraints need liveness; schedules that release tensors "
+               "themselves take none",
                {},
                {"leave out", {{"liveness", ""}}}};
 }
 
-Result<Done> CheckDecided(const std::vector<std::string>& broken) {
+Result<Done> CheckDecisions(const std::vector<std::string>& broken) {
   if (broken.empty()) return Done{};
   constexpr size_t kMaxShown = 5;
-  Error error = MakeError(ErrorCode::kUsage, "the decisions do not obey the " + broken.front());
+  Error error = MakeError(ErrorCode::kUsage, "the decisions violate the " + broken.front());
   for (size_t i = 1; i < broken.size() && i < kMaxShown; ++i) error.notes.push_back(broken[i]);
   return error;
 }

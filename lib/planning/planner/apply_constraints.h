@@ -1,4 +1,4 @@
-// How the planner applies constraints (lib/planning/plan/constraints.h), and what messages say
+// Applies constraints (lib/planning/plan/constraints.h) in the planner, and words the messages
 // about them.
 #pragma once
 
@@ -16,31 +16,31 @@
 
 namespace ckplan {
 
-// Ends the guarantee of a plan whose algorithm ignores constraints.
+// Appended to the guarantee of a plan whose algorithm ignores constraints.
 inline constexpr std::string_view kChangedForConstraints =
     "; then changed to satisfy the constraints";
 
-// Returns what a proof says after its scope: " under the constraints", or "" if there are none.
-std::string_view UnderConstraints(const PlanRequest& request);
+// Appended to the scope of a proof: " under the constraints", or "" without constraints.
+std::string_view ConstraintsSuffix(const PlanRequest& request);
 
-// Checks that the constraints name parts of the graph, and that the request may have constraints.
+// Checks that the constraints match parts of the graph and that the request can have constraints.
 Result<Done> CheckConstraints(const TensorGraph& graph, const PlanRequest& request);
 
-// Fails with kUsage if any constraint is broken, and lists all of them. Given decisions are never
-// changed to obey constraints.
-Result<Done> CheckDecided(const std::vector<std::string>& broken);
+// Fails with kUsage if a constraint is broken, and lists all broken ones. Given decisions are never
+// changed to satisfy constraints.
+Result<Done> CheckDecisions(const std::vector<std::string>& broken);
 
-// A step to which a request's constraints are applied. A forward graph is left as it is.
+// A step with a request's constraints applied. Forward graphs are left unchanged.
 class ConstrainedStep {
  public:
-  // Errors are those of ConstraintsOf.
+  // Returns the errors of ConstraintsOf.
   static Result<ConstrainedStep> Create(const TrainingStep& step, const PlanRequest& request);
 
-  // Returns the step, in which operations that must run once may not repeat. It refers to this
-  // object and to the step's graphs.
+  // The step, with operations that must run once marked as not repeatable. Refers to this object
+  // and to the original step's graphs.
   TrainingStep step() const { return graph_ ? step_.WithJoint(*graph_) : step_; }
-  // Return the operations whose values are to be recomputed, and the rules that say so; empty and
-  // null if there are none.
+  // The operations that must be recomputed, and the rules for them; empty and null without
+  // constraints.
   const IdVector<OpId, bool>& is_recomputed() const { return is_recomputed_; }
   const RunRules* rules() const { return rules_ ? &*rules_ : nullptr; }
 

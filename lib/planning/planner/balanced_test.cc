@@ -154,7 +154,7 @@ TEST_CASE("balanced: a chain of four, worked by hand") {
   const Plan plan = PlanBalanced(graph, kBestAlgorithm);
   CHECK(plan.figures.peak == Bytes(16));
   CHECK(plan.figures.overhead == Cost(5));
-  CHECK(plan.figures.guarantee.starts_with("the least product of peak and time that was found"));
+  CHECK(plan.figures.guarantee.starts_with("the lowest product of peak and time found"));
 }
 
 TEST_CASE("balanced: constants that the budget covers make time count for more") {

@@ -34,12 +34,12 @@ Answer AnswerOf(const PlanProblem& problem, const BestSolution& solution,
   answer.schedule = *solution.schedule;
   answer.guarantee = GuaranteeOf(problem, solution);
   answer.is_optimal = solution.is_optimal;
-  if (problem.wants_least_peak) {
+  if (problem.minimizes_peak) {
     const Bytes peak = Simulator(problem.step).Run(answer.schedule).value().peak;
     const bool has_least_peak = peak == solution.least_peak.bytes;
     answer.is_optimal &= has_least_peak;
     if (has_least_peak) {
-      answer.guarantee.insert(0, MinPeakProven(solution.least_peak.scope, problem.request));
+      answer.guarantee.insert(0, MinPeakGuarantee(solution.least_peak.scope, problem.request));
     }
   }
   if (problem.balance) MarkBalanced(&answer);
@@ -50,19 +50,20 @@ Answer AnswerOf(const PlanProblem& problem, const BestSolution& solution,
   return answer;
 }
 
-// Returns the answer of least peak, which is above the budget, with what is proven about that peak.
+// Returns the plan with the lowest peak, which is above the budget, and what is proven about that
+// peak.
 template <typename Search>
-Result<Answer> LeastOf(const PlanProblem& problem, const PeakBound& known, Search* search) {
+Result<Answer> FindMinPeakAnswer(const PlanProblem& problem, const PeakBound& known,
+                                 Search* search) {
   CKPLAN_ASSIGN_OR_RETURN(const BestSolution least, search->FindMin());
   Answer answer = AnswerOf(problem, least, {});
   answer.note = ProofText(known.bytes > *problem.budget ? known : least.least_peak, problem);
   return answer;
 }
 
-// Looks for plans of less memory that add no more than the problem allows, until it is proven that
-// there are none, or a search ends without either.
-Result<Answer> WithMinPeakProven(const PlanProblem& problem, Answer answer,
-                                 const SolveLimits& limits) {
+// Searches for plans with a lower peak within the allowed added time, until they are proven not to
+// exist or the search ends.
+Result<Answer> ProveMinPeak(const PlanProblem& problem, Answer answer, const SolveLimits& limits) {
   constexpr int kMaxRounds = 4;
   Simulator simulator(problem.step);
   bool is_least_time = std::exchange(answer.is_optimal, false);
@@ -78,7 +79,7 @@ Result<Answer> WithMinPeakProven(const PlanProblem& problem, Answer answer,
       answer.is_optimal = is_least_time;
       answer.guarantee =
           fmt::format("no plan {}{} that adds at most {:g} % has a lower peak; {}",
-                      DescriptionOf(less->certificate->scope), UnderConstraints(problem.request),
+                      DescriptionOf(less->certificate->scope), ConstraintsSuffix(problem.request),
                       problem.request.added_time.percent, answer.guarantee);
       return answer;
     }
@@ -89,7 +90,7 @@ Result<Answer> WithMinPeakProven(const PlanProblem& problem, Answer answer,
   return answer;
 }
 
-// Search is BestSearch, or MicroBatchSearch if there are other micro-batches in flight.
+// Search is BestSearch, or MicroBatchSearch with several micro-batches in flight.
 template <typename Search>
 Result<Answer> SolveBySearch(const PlanProblem& problem, const SolveLimits& limits) {
   std::optional<Search> search;
@@ -97,24 +98,24 @@ Result<Answer> SolveBySearch(const PlanProblem& problem, const SolveLimits& limi
     const StopScope scope(limits.stop);
     search.emplace(problem.step.forward(), problem.request, limits);
     if (problem.budget) return search->Solve(*problem.budget);
-    if (problem.wants_least_peak) return search->SolveForMinPeak();
+    if (problem.minimizes_peak) return search->SolveForMinPeak();
     if (problem.balance) return search->SolveForBalance(*problem.balance);
-    return search->SolveWithinAddedTime(AllowedAddition(problem));
+    return search->SolveWithinAddedTime(AllowedAddedTime(problem));
   };
   Result<BestSolution> solution = UnlessStopped(solve);
   const bool is_stopped = limits.stop.stop_requested();
   if (solution.ok() && !solution->schedule && !is_stopped) {
     return UnlessStopped([&] {
       const StopScope scope(limits.stop);
-      return LeastOf(problem, solution->least_peak, &*search);
+      return FindMinPeakAnswer(problem, solution->least_peak, &*search);
     });
   }
-  // From here on, a stop does not keep what was found from being returned.
+  // From here on, a stop must not discard the plan.
   const StopsSuspended whole;
   if (!solution.ok() && is_stopped && search && search->found()) solution = *search->found();
   if (!solution.ok()) return std::move(solution).error();
   if (!solution->schedule) return MakeError(ErrorCode::kTimeout, "stopped");
-  Answer answer = AnswerOf(problem, *solution, search->CurveWith(*solution));
+  Answer answer = AnswerOf(problem, *solution, search->CurveToShow(*solution));
   if (is_stopped) answer.guarantee.insert(0, kStoppedEarly);
   return answer;
 }
@@ -127,8 +128,7 @@ Result<Answer> SolveByBest(const PlanProblem& problem, const SolveLimits& limits
                               ? SolveBySearch<MicroBatchSearch>(problem, limits)
                               : SolveBySearch<BestSearch>(problem, limits);
   if (!answer.ok() || !problem.most_added || limits.stop.stop_requested()) return answer;
-  Result<Answer> proven =
-      UnlessStopped([&] { return WithMinPeakProven(problem, *answer, limits); });
+  Result<Answer> proven = UnlessStopped([&] { return ProveMinPeak(problem, *answer, limits); });
   return proven.ok() ? proven : answer;
 }
 
@@ -154,7 +154,7 @@ Result<std::vector<CurvePoint>> TraceCurveByBest(const PlanProblem& problem,
   const StopScope scope(limits.stop);
   if (problem.step.is_joint()) return TraceJointCurveByBest(problem, limits);
   const TensorGraph& graph = problem.step.forward();
-  const Cost most_added = AllowedAddition(problem);
+  const Cost most_added = AllowedAddedTime(problem);
   return problem.step.micro_batches() > 1
              ? MicroBatchSearch(graph, problem.request, limits).TraceCurve(most_added)
              : BestSearch(graph, problem.request, limits).TraceCurve(most_added);

@@ -1,5 +1,5 @@
-// Plans by the algorithm `best`. A forward graph is expanded into a joint graph, which
-// lib/planning/algorithms/best solves like any other joint graph.
+// Plans with the algorithm `best`. It expands a forward graph into a joint graph, and
+// lib/planning/algorithms/best solves that like any other joint graph.
 #pragma once
 
 #include <optional>
@@ -14,31 +14,28 @@
 
 namespace ckplan {
 
-// Returns the best plan within the budget or, if nothing fits it, the plan of least peak. If the
-// problem asks for the least peak, returns the plan of least peak. Without a budget, returns the
-// plan of the least peak that adds at most AllowedAddition. If the problem limits the added time,
-// more searches try to prove that no plan within it has a lower peak. If the problem asks for a
-// balance, returns the plan of the least product that is found on the curve.
+// Returns the fastest plan within the budget or, if none fits, the plan with the lowest peak. A
+// problem without a budget gets the plan with the lowest peak that adds at most AllowedAddedTime.
+// If the problem limits the added time, further searches try to prove that this peak is minimal.
+// For a balance, returns the plan with the lowest product of peak and time on the curve.
 //
-// The plan is no worse than that of any algorithm of the registry for the same request: the search
-// starts from their plans unless it is proven that none of them is better. With quick effort, the
-// dynamic programs are left out. A request that allows any order of steps never gets a worse plan
-// than one that does not.
+// The plan is at least as good as that of every registered algorithm for the same request: the
+// search starts from their plans unless it has proven that none is better. Quick effort skips the
+// dynamic programs. Allowing any order of steps never makes a plan worse.
 Result<Answer> SolveByBest(const PlanProblem& problem, const SolveLimits& limits);
 
-// Returns the first plan of this search that fits the budget, which must be given, and adds no more
-// than `enough`. If there is none, returns the best plan that it finds, or nothing if none fits.
+// Requires a budget. Returns the first plan of this search that fits it and adds at most `enough`.
+// If the search finds none, returns its best plan that fits, if any.
 Result<std::optional<Answer>> SolveByBestUntil(const PlanProblem& problem, Cost enough,
                                                const SolveLimits& limits);
 
-// Returns the curve from which the plan without a budget is chosen, with more points. There is a
-// plan for each point, and points with more memory cost less time.
+// Returns the curve from which a plan without a budget is chosen, with extra points. Each point is
+// a plan; more memory costs less time.
 Result<std::vector<CurvePoint>> TraceCurveByBest(const PlanProblem& problem,
                                                  const SolveLimits& limits);
 
 // Returns a lower bound on the added time of all plans in the graph's own order that fit the
-// budget. It is found by a few cuts, which take milliseconds. Returns nothing if it is proven that
-// no such plan fits.
+// budget, or nothing if provably none fits. Takes milliseconds: a few cuts suffice.
 std::optional<Cost> OwnOrderBound(const TrainingStep& step, Bytes budget);
 
 }  // namespace ckplan

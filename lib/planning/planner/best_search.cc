@@ -17,15 +17,14 @@
 namespace ckplan {
 namespace {
 
-// A plan is near its bound if the gap is at most a step divided by this.
+// A plan is near its bound if the gap is at most this fraction of a step.
 constexpr int64_t kNearParts = 50;
 
 Bytes PeakInOrder(const TensorGraph& graph, const std::vector<NodeId>& order) {
   return Simulator(graph).Run(KeepAllSchedule(order)).value().peak;
 }
 
-// `order` is the scope of plans in the order of the expansion: the graph's own order, or the
-// plan's.
+// `order` is the scope of proofs about the expansion's order: the graph's own order, or the plan's.
 BestSolution SolutionFrom(const BestOutcome& outcome, const Expansion& expansion,
                           BoundScope order) {
   const auto scope_of = [&](BoundScope scope) {
@@ -41,8 +40,8 @@ BestSolution SolutionFrom(const BestOutcome& outcome, const Expansion& expansion
 
 }  // namespace
 
-Result<Done> ReadShownPoints(Cost most_added, Cost step, const CurveWork& work,
-                             BestProblem* problem) {
+Result<Done> TraceShownPoints(Cost most_added, Cost step, const CurveWork& work,
+                              BestProblem* problem) {
   TradeOffCurve* const curve = problem->curve();
   curve->Trace(work);
   std::vector<int64_t> limits = {most_added.count()};
@@ -64,14 +63,14 @@ void AddMinPeaks(const TradeOffCurve& curve, std::vector<CurvePoint>* points) {
   }
 }
 
-void ReadBetweenPoints(const CurveWork& work, TradeOffCurve* curve) {
+void RefineBetweenPoints(const CurveWork& work, TradeOffCurve* curve) {
   constexpr int kMaxReadings = 64;
   constexpr size_t kManyPoints = 16;
   Bytes at = Bytes(std::numeric_limits<int64_t>::max());
   for (int reading = 0; reading < kMaxReadings; ++reading) {
     const std::vector<CurvePoint> known = curve->Points();
     if (known.size() >= kManyPoints) return;
-    // The point of the largest peak below the last one that was looked at.
+    // The point with the largest peak below the last one tried.
     const auto above = std::find_if(known.begin(), known.end(),
                                     [&](const CurvePoint& point) { return point.peak >= at; });
     if (above == known.begin()) return;
@@ -80,7 +79,7 @@ void ReadBetweenPoints(const CurveWork& work, TradeOffCurve* curve) {
   }
 }
 
-void ReadForBalance(const Balance& balance, const CurveWork& work, TradeOffCurve* curve) {
+void RefineForBalance(const Balance& balance, const CurveWork& work, TradeOffCurve* curve) {
   constexpr int kRounds = 4;
   for (int i = 0; i < kRounds; ++i) {
     const std::vector<CurvePoint> known = curve->Points();
@@ -116,20 +115,20 @@ BestSearch::BestSearch(const TensorGraph& graph, const PlanRequest& request,
       constraints_(HasConstraints(request) ? std::optional(ConstraintsOf(graph, request).value())
                                            : std::nullopt),
       own_order_(OwnForwardOrder(graph)),
-      expansion_(WithConstraints(ExpandTensorGraph(graph))),
-      own_problem_(expansion_.graph, RecomputedOf(expansion_)) {
+      expansion_(ApplyConstraints(ExpandTensorGraph(graph))),
+      own_problem_(expansion_.graph, FindRecomputed(expansion_)) {
   if (request.order != StepOrder::kFree) return;
-  any_order_ = WithConstraints(ExpandForAnyOrder(graph));
-  any_order_problem_.emplace(any_order_->graph, RecomputedOf(*any_order_));
+  any_order_ = ApplyConstraints(ExpandForAnyOrder(graph));
+  any_order_problem_.emplace(any_order_->graph, FindRecomputed(*any_order_));
 }
 
-Expansion BestSearch::WithConstraints(Expansion expansion) const {
+Expansion BestSearch::ApplyConstraints(Expansion expansion) const {
   if (!constraints_ || !constraints_->has_once()) return expansion;
   return WithRunsOnce(expansion, constraints_->runs_once);
 }
 
-// Returns the operations whose values are to be recomputed; empty if there are none.
-IdVector<OpId, bool> BestSearch::RecomputedOf(const Expansion& expansion) const {
+// Returns the operations that must be recomputed, or an empty list.
+IdVector<OpId, bool> BestSearch::FindRecomputed(const Expansion& expansion) const {
   if (!constraints_ || !constraints_->has_recomputed()) return {};
   IdVector<OpId, bool> recomputed(expansion.step_of.size());
   for (const OpId op : recomputed.ids()) {
@@ -139,7 +138,7 @@ IdVector<OpId, bool> BestSearch::RecomputedOf(const Expansion& expansion) const 
   return recomputed;
 }
 
-BestSolution BestSearch::KeepingAll() const {
+BestSolution BestSearch::KeepAllSolution() const {
   const Schedule all = KeepAllSchedule(own_order_);
   if (!constraints_) return {all, 0, 0, true};
   return SolutionOf(ScheduleRules(graph_, *constraints_).ConstrainedTo(all));
@@ -155,13 +154,13 @@ Result<BestSolution> BestSearch::Solve(Bytes budget, const std::optional<Schedul
   return std::move(progress.best);
 }
 
-// Returns whether more effort would neither find nor prove anything else.
+// Tells whether more effort can neither find nor prove anything new.
 bool BestSearch::IsFinal(const Progress& progress) const {
   const BestSolution& best = progress.best;
   if (IsEnough(best)) return true;
   const bool is_optimal_in_any_order = best.is_optimal && best.scope == BoundScope::kAnyOrder;
-  // If the own order's plan is optimal, the orders of other algorithms get no more than quick
-  // effort, which they have had.
+  // If the plan in the graph's own order is optimal, other algorithms' orders only get quick
+  // effort, which is done.
   return is_optimal_in_any_order || (progress.own->is_optimal && !any_order_);
 }
 
@@ -181,8 +180,8 @@ Result<BestSolution> BestSearch::SolveForMinPeak() {
   CKPLAN_ASSIGN_OR_RETURN(BestSolution least, FindMin());
   KeepInCaseOfStop(least);
   CKPLAN_ASSIGN_OR_RETURN(BestSolution again, Solve(PeakOf(least), least.schedule));
-  // In another forward order, gradients are added in another order. A bound for the graph's own
-  // order says nothing about it.
+  // Another forward order adds gradients in another order, so bounds for the graph's own order
+  // don't apply.
   const bool is_for_all = any_order_ || IsInOwnOrder(*again.schedule);
   if (is_for_all && least.least_peak.bytes > again.least_peak.bytes) {
     again.least_peak = least.least_peak;
@@ -191,7 +190,7 @@ Result<BestSolution> BestSearch::SolveForMinPeak() {
 }
 
 Result<BestSolution> BestSearch::FindMin() {
-  BestSolution least = LeastWarmStart();
+  BestSolution least = MinPeakWarmStart();
   KeepInCaseOfStop(least);
   BestOptions options;
   options.work = kQuickWork;
@@ -200,17 +199,17 @@ Result<BestSolution> BestSearch::FindMin() {
                           FindMinPeak(&own_problem_, std::move(options), PeakOf(least).count()));
   if (lower.runs) least = SolutionOf(ScheduleOf(expansion_, *lower.runs));
   least.least_peak = lower.bound;
-  return any_order_ ? FindLeastInAnyOrder(least) : least;
+  return any_order_ ? FindMinInAnyOrder(least) : least;
 }
 
 Result<BestSolution> BestSearch::SolveWithinAddedTime(Cost most_added) {
-  const BestSolution all = KeepingAll();
+  const BestSolution all = KeepAllSolution();
   KeepInCaseOfStop(all);
   has_curve_ = true;
   curve().Offer(RunsOf(expansion_, *all.schedule));
   try {
     CKPLAN_RETURN_IF_ERROR(
-        ReadShownPoints(most_added, StepCost(), WorkOf(request_.effort).curve, &own_problem_));
+        TraceShownPoints(most_added, StepCost(), WorkOf(request_.effort).curve, &own_problem_));
   } catch (const Stopped&) {
     const StopsSuspended whole;
     KeepInCaseOfStop(LeastWithin(most_added));
@@ -219,7 +218,7 @@ Result<BestSolution> BestSearch::SolveWithinAddedTime(Cost most_added) {
   const BestSolution chosen = LeastWithin(most_added);
   KeepInCaseOfStop(chosen);
   CKPLAN_ASSIGN_OR_RETURN(BestSolution solution, Solve(PeakOf(chosen), chosen.schedule));
-  // The search may have found a plan of less memory on the way, which the curve would show.
+  // The search may have found a better plan on the way; the curve would show it.
   const TradeOffCurve::PlanOnCurve& least = curve().LeastWithin(most_added.count());
   const int64_t peak = PeakOf(solution).count();
   const bool is_less = std::pair(least.peak, least.overhead) < std::pair(peak, solution.overhead);
@@ -240,22 +239,21 @@ Result<BestSolution> BestSearch::SolveForBalance(const Balance& balance) {
   const Cost most_added = MostAdded(kAddedPercentWithoutBudget, StepCost());
   CKPLAN_ASSIGN_OR_RETURN(BestSolution best, SolveWithinAddedTime(most_added));
   try {
-    ReadForBalance(balance, WorkOf(request_.effort).curve, &curve());
+    RefineForBalance(balance, WorkOf(request_.effort).curve, &curve());
   } catch (const Stopped&) {
     const StopsSuspended whole;
-    KeepInCaseOfStop(BalancedFound());
+    KeepInCaseOfStop(BestBalancedFound());
     throw;
   }
-  KeepInCaseOfStop(BalancedFound());
+  KeepInCaseOfStop(BestBalancedFound());
   CKPLAN_ASSIGN_OR_RETURN(BestSolution least, SolveForMinPeak());
   if (IsBetterBalanced(least, best)) best = std::move(least);
-  const BestSolution found = BalancedFound();
+  const BestSolution found = BestBalancedFound();
   if (!IsBetterBalanced(found, best)) return best;
   return Solve(PeakOf(found), found.schedule);
 }
 
-// Returns the best plan of the curve.
-BestSolution BestSearch::BalancedFound() {
+BestSolution BestSearch::BestBalancedFound() {
   const CurvePoint best = balance_->BestOf(curve().Points());
   return SolutionOf(ScheduleOf(expansion_, curve().BestWithin(best.peak.count())->runs));
 }
@@ -264,7 +262,7 @@ bool BestSearch::IsBetterBalanced(const BestSolution& a, const BestSolution& b) 
   return balance_->IsBetter(PointOf(a), PointOf(b));
 }
 
-std::vector<CurvePoint> BestSearch::CurveWith(const BestSolution& chosen) {
+std::vector<CurvePoint> BestSearch::CurveToShow(const BestSolution& chosen) {
   if (!has_curve_) return {};
   std::vector<CurvePoint> points = curve().Points();
   points.push_back(PointOf(chosen));
@@ -276,12 +274,12 @@ std::vector<CurvePoint> BestSearch::CurveWith(const BestSolution& chosen) {
 Result<std::vector<CurvePoint>> BestSearch::TraceCurve(Cost most_added) {
   CKPLAN_ASSIGN_OR_RETURN(const BestSolution chosen, SolveWithinAddedTime(most_added));
   if (own_problem_.flat().op_count <= kFewProgramOps) {
-    ReadBetweenPoints(WorkOf(request_.effort).curve, &curve());
+    RefineBetweenPoints(WorkOf(request_.effort).curve, &curve());
   }
   std::vector<CurvePoint> points = curve().Points();
   points.push_back(PointOf(chosen));
   if (own_problem_.flat().op_count <= kFewProgramOps) {
-    // The search for the least peak also starts from other algorithms' plans.
+    // The search for the lowest peak also starts from other algorithms' plans.
     CKPLAN_ASSIGN_OR_RETURN(const BestSolution least, SolveForMinPeak());
     points.push_back(PointOf(least));
   }
@@ -289,7 +287,7 @@ Result<std::vector<CurvePoint>> BestSearch::TraceCurve(Cost most_added) {
 }
 
 // Returns the best plan in the graph's own order and, unless none can be better, in the orders of
-// the other algorithms' plans. The search starts from those plans and from the best plan so far.
+// other algorithms' plans. Starts from those plans and from the best plan so far.
 Result<BestSolution> BestSearch::SolveMirrored(SearchEffort effort, Bytes budget,
                                                Progress* progress) {
   std::optional<Schedule> known = progress->best.schedule;
@@ -305,7 +303,7 @@ Result<BestSolution> BestSearch::SolveMirrored(SearchEffort effort, Bytes budget
   if ((best.is_optimal && best.overhead == 0) || IsEnough(best)) return best;
   const SearchEffort effort_for_other_orders = EffortForOtherOrders(best, effort);
   for (const OrderedProblem& problem :
-       OtherOrdersWithin(budget, best, known, effort_for_other_orders)) {
+       FindOtherOrders(budget, best, known, effort_for_other_orders)) {
     CKPLAN_ASSIGN_OR_RETURN(BestSolution other,
                             SolveInOrder(budget, problem, WorkOf(effort_for_other_orders)));
     if (other.IsBetterThan(best)) best = std::move(other);
@@ -315,7 +313,7 @@ Result<BestSolution> BestSearch::SolveMirrored(SearchEffort effort, Bytes budget
   return best;
 }
 
-// Other algorithms rarely better a plan that is near to its bound, so they get little work then.
+// Other algorithms rarely improve on a plan near its bound, so give them little work then.
 SearchEffort BestSearch::EffortForOtherOrders(const BestSolution& found,
                                               SearchEffort effort) const {
   if (found.is_optimal) return SearchEffort::kQuick;
@@ -324,7 +322,7 @@ SearchEffort BestSearch::EffortForOtherOrders(const BestSolution& found,
   return is_near ? SearchEffort::kQuick : effort;
 }
 
-// Continues from what was found `before`, and replaces it by what is found.
+// Continues from `*before`, and updates it.
 Result<BestSolution> BestSearch::SolveOwnOrder(Bytes budget, const BestWork& work,
                                                const std::vector<Schedule>& starts,
                                                std::optional<BestOutcome>* before) {
@@ -344,8 +342,8 @@ Result<BestSolution> BestSearch::SolveInOrder(Bytes budget, const OrderedProblem
     std::optional<BestOutcome> before;
     return SolveOwnOrder(budget, work, problem.starts, &before);
   }
-  const Expansion expansion = WithConstraints(ExpandTensorGraph(graph_, problem.order));
-  BestProblem expanded(expansion.graph, RecomputedOf(expansion));
+  const Expansion expansion = ApplyConstraints(ExpandTensorGraph(graph_, problem.order));
+  BestProblem expanded(expansion.graph, FindRecomputed(expansion));
   CKPLAN_ASSIGN_OR_RETURN(const BestOutcome outcome, SolveExpansion(expansion, &expanded, budget,
                                                                     work, problem.starts, nullptr));
   return SolutionFrom(outcome, expansion, BoundScope::kPlanOrder);
@@ -358,15 +356,14 @@ Result<BestOutcome> BestSearch::SolveExpansion(const Expansion& expansion, BestP
   BestOptions options;
   options.budget = budget.count();
   options.work = work;
-  options.is_order_free = false;  // A schedule runs backward in the reverse of its forward order.
+  options.is_order_free = false;  // Backward runs in reverse forward order.
   options.before = before;
   if (enough_) options.enough = enough_->count();
   for (const Schedule& start : starts) options.starts.push_back(RunsOf(expansion, start));
   return SolveBest(problem, options);
 }
 
-// Searches for a better plan with steps in any order, and replaces the best plan so far by it. Then
-// adds what is proven about plans in any order to the best plan.
+// Searches for a better plan with steps in any order, and updates the best plan and its bounds.
 Result<Done> BestSearch::SolveInAnyOrder(SearchEffort effort, Bytes budget, Progress* progress) {
   BestSolution& best = progress->best;
   BestOptions options;
@@ -376,20 +373,20 @@ Result<Done> BestSearch::SolveInAnyOrder(SearchEffort effort, Bytes budget, Prog
   if (enough_) options.enough = enough_->count();
   if (best.schedule) {
     Runs start = RunsOf(*any_order_, *best.schedule);
-    // If the plan adds gradients in another order, it is no plan of the expanded graph.
+    // A plan that adds gradients in another order is not a plan of the expanded graph.
     if (Simulator(any_order_->graph).Run(start).ok()) options.starts.push_back(start);
   }
   CKPLAN_ASSIGN_OR_RETURN(BestOutcome found, SolveBest(&*any_order_problem_, options));
   const BestOutcome& outcome = progress->any_order.emplace(std::move(found));
   if (outcome.runs && (!best.schedule || outcome.overhead < best.overhead)) {
     const Schedule schedule = ScheduleOf(*any_order_, *outcome.runs);
-    // The expanded graph may need less memory: see ExpandForAnyOrder.
+    // The expanded graph may need less memory; see ExpandForAnyOrder.
     if (Simulator(graph_).Run(schedule).value().peak <= budget) {
       best = {schedule, outcome.overhead, 0, false, false};
     }
   }
-  // A plan that adds gradients in another order is no plan of the expanded graph, and may be below
-  // its bounds. It keeps the bounds that were proven for its own order.
+  // A plan that adds gradients in another order is not a plan of the expanded graph, and may be
+  // below its bounds. It keeps the bounds proven for its own order.
   const bool is_bound = !best.schedule || (outcome.any_order_bound <= best.overhead &&
                                            outcome.least_peak.bytes <= PeakOf(best));
   if (!is_bound) return Done{};
@@ -402,14 +399,14 @@ Result<Done> BestSearch::SolveInAnyOrder(SearchEffort effort, Bytes budget, Prog
   return Done{};
 }
 
-Result<BestSolution> BestSearch::FindLeastInAnyOrder(const BestSolution& known) {
+Result<BestSolution> BestSearch::FindMinInAnyOrder(const BestSolution& known) {
   BestOptions options;
   options.work = kQuickWork;
   CKPLAN_ASSIGN_OR_RETURN(
       const LeastPeak lower,
       FindMinPeak(&*any_order_problem_, std::move(options), PeakOf(known).count()));
   BestSolution least = known;
-  // The expanded graph may need less memory: see ExpandForAnyOrder.
+  // The expanded graph may need less memory; see ExpandForAnyOrder.
   if (lower.runs) {
     BestSolution found = SolutionOf(ScheduleOf(*any_order_, *lower.runs));
     if (PeakOf(found) < PeakOf(known)) least = std::move(found);
@@ -418,17 +415,17 @@ Result<BestSolution> BestSearch::FindLeastInAnyOrder(const BestSolution& known) 
   return least;
 }
 
-// Returns the orders of other algorithms' plans, and of `known`, that may lead to a better plan:
-// the order of the best plan if it is better than `own`, and the order in which keeping everything
-// needs the least memory if that is less than in the graph's own order.
-std::vector<BestSearch::OrderedProblem> BestSearch::OtherOrdersWithin(
+// Returns the orders of other algorithms' plans and of `known` that can lead to a better plan: the
+// order of the best plan if it beats `own`, and the order with the lowest keep-all peak if that is
+// below the peak in the graph's own order.
+std::vector<BestSearch::OrderedProblem> BestSearch::FindOtherOrders(
     Bytes budget, const BestSolution& own, const std::optional<Schedule>& known,
     SearchEffort effort) const {
   const bool is_excluded = enough_ && own.lower_bound > enough_->count();
   const bool is_decided = own.is_optimal || own.is_infeasible || is_excluded;
-  const WarmStartLimits work{WarmStartWork(effort), /*wants_own_order=*/!is_decided};
+  const WarmStartLimits work{WarmStartWork(effort), /*include_own_order=*/!is_decided};
   std::vector<Schedule> starts = WarmStarts({graph_, request_, budget}, work, limits_);
-  PollStop();  // After a stop, the other algorithms return errors; this throws Stopped instead.
+  PollStop();  // After a stop, other algorithms return errors: throw Stopped instead.
   if (known) starts.push_back(*known);
   std::optional<Order> cheapest;
   std::optional<Order> lightest;
@@ -458,18 +455,18 @@ std::vector<BestSearch::OrderedProblem> BestSearch::OtherOrdersWithin(
   return problems;
 }
 
-// Returns the plan of the least peak that any other algorithm finds.
-BestSolution BestSearch::LeastWarmStart() const {
-  // The search for less memory that follows finds more than they do, except on small graphs.
+// Returns the plan with the lowest peak found by another algorithm.
+BestSolution BestSearch::MinPeakWarmStart() const {
+  // The search that follows finds better plans than they do, except on small graphs.
   const SearchEffort effort =
       request_.effort == SearchEffort::kThorough ? SearchEffort::kThorough : SearchEffort::kQuick;
-  BestSolution least = KeepingAll();
-  const PlanProblem for_least{graph_, request_, std::nullopt, /*wants_least_peak=*/true};
+  BestSolution least = KeepAllSolution();
+  const PlanProblem for_least{graph_, request_, std::nullopt, /*minimizes_peak=*/true};
   for (const Schedule& schedule : WarmStarts(for_least, {WarmStartWork(effort)}, limits_)) {
     BestSolution found = SolutionOf(schedule);
     if (PeakOf(found) < PeakOf(least)) least = std::move(found);
   }
-  PollStop();  // After a stop, the other algorithms return errors; this throws Stopped instead.
+  PollStop();  // After a stop, other algorithms return errors: throw Stopped instead.
   return least;
 }
 

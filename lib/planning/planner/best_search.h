@@ -1,5 +1,5 @@
-// The search of `best` on a forward graph: in the graph's own order, in orders of other algorithms'
-// plans, and, if the request allows it, in any order of forward and backward operations.
+// The search of `best` on a forward graph: in the graph's own order, in the orders of other
+// algorithms' plans and, if the request allows it, in any order of forward and backward operations.
 #pragma once
 
 #include <array>
@@ -24,14 +24,14 @@
 
 namespace ckplan {
 
-// The plan found within a budget, and what is proven about it: see BestOutcome.
+// The plan found for a budget, and what is proven about it; see BestOutcome.
 struct BestSolution {
   std::optional<Schedule> schedule;
   int64_t overhead = 0;
-  int64_t lower_bound = 0;  // On the overhead of all plans within `scope`.
+  int64_t lower_bound = 0;  // On the overhead of all plans in `scope`.
   bool is_optimal = false;
   bool is_infeasible = false;
-  bool is_settled = false;  // Further search would gain less than the effort tolerates.
+  bool is_settled = false;  // More search can gain too little to matter.
   OverheadProof proof = OverheadProof::kRunOnce;
   BoundScope scope = BoundScope::kAnyOrder;  // The scope of `lower_bound`.
   PeakBound least_peak = {};
@@ -41,74 +41,73 @@ struct BestSolution {
   }
 };
 
-// The efforts from the least to the most. A search with one effort continues from what it finds
-// with those before.
+// In increasing order. A search continues from the results of the efforts before.
 inline constexpr std::array kEfforts = {SearchEffort::kQuick, SearchEffort::kNormal,
                                         SearchEffort::kThorough};
 
-// Returns the work that a search with this effort may do, in addition to that of less effort.
+// Returns the work allowed at this effort, on top of that of lower efforts.
 BestWork WorkOf(SearchEffort effort);
 
-// Traces the curve, then looks for the plan of the least peak that adds at most `most_added`, and
-// for the points of the curve that are shown (lib/planning/plan/added_time.h).
-Result<Done> ReadShownPoints(Cost most_added, Cost step, const CurveWork& work,
-                             BestProblem* problem);
+// Traces the curve, then searches for the plan with the lowest peak that adds at most `most_added`
+// and for the other points that the user sees (lib/planning/plan/added_time.h).
+Result<Done> TraceShownPoints(Cost most_added, Cost step, const CurveWork& work,
+                              BestProblem* problem);
 
-// Looks for plans between those on a curve of few points, from the one of the largest peak on.
-void ReadBetweenPoints(const CurveWork& work, TradeOffCurve* curve);
+// Searches for plans between the points of a sparse curve, from the largest peak down.
+void RefineBetweenPoints(const CurveWork& work, TradeOffCurve* curve);
 
-// Adds to each point what the curve proves about plans that add no more.
+// Adds to each point the lower bound that the curve proves on the peak of plans that add no more.
 void AddMinPeaks(const TradeOffCurve& curve, std::vector<CurvePoint>* points);
 
-// Looks for better plans beside the one that the balance prefers, as long as that finds any.
-void ReadForBalance(const Balance& balance, const CurveWork& work, TradeOffCurve* curve);
+// Searches around the plan with the best balance until that finds no better one.
+void RefineForBalance(const Balance& balance, const CurveWork& work, TradeOffCurve* curve);
 
-// Solves for one budget after the other. Heeds a stop (lib/base/stop.h).
+// Solves for a series of budgets. Can be stopped (lib/base/stop.h).
 class BestSearch {
  public:
-  // Keeps references to its arguments. The request's constraints must name parts of the graph. With
-  // `enough`, solving for a budget ends with a plan that adds no more time, or with the proof that
-  // there is none.
+  // Keeps references to its arguments. The request's constraints must match parts of the graph.
+  // With `enough`, a search for a budget ends at the first plan that adds at most that, or once
+  // there is proof that none exists.
   BestSearch(const TensorGraph& graph, const PlanRequest& request, const SolveLimits& limits,
              std::optional<Cost> enough = std::nullopt);
 
-  // Returns the best plan found that the request allows. It is no worse than `known`, which must be
-  // a plan within the budget. More effort continues from what less effort finds.
+  // Returns the best plan found that the request allows. It is at least as good as `known`, which
+  // must fit the budget. Higher effort continues from the results of lower effort.
   Result<BestSolution> Solve(Bytes budget, const std::optional<Schedule>& known = std::nullopt);
 
-  // Returns the plan of the least peak found, with the least time for that peak.
+  // Returns the plan with the lowest peak found, and the least time for that peak.
   Result<BestSolution> SolveForMinPeak();
 
-  // Returns a plan of the least peak found, and what is proven about the least peak in the graph's
-  // own order or, if the request allows any order, in any.
+  // Returns a plan with the lowest peak found, and a bound on the peak in the graph's own order or,
+  // if the request allows it, in any order.
   Result<BestSolution> FindMin();
 
-  // Returns the plan of the least peak found that adds at most `most_added`, with little time for
-  // that peak. On the way, finds the plan of the least peak, and plans for the other added times
-  // that are shown (lib/planning/plan/added_time.h).
+  // Returns the plan with the lowest peak found that adds at most `most_added`, and little time for
+  // that peak. Also finds the plan with the lowest peak of all, and plans for the other added times
+  // that the user sees (lib/planning/plan/added_time.h).
   Result<BestSolution> SolveWithinAddedTime(Cost most_added);
 
-  // Returns the points found on the way that are shown, and that of `chosen`, the plan returned,
-  // with what is proven about each. Returns nothing after other searches.
-  std::vector<CurvePoint> CurveWith(const BestSolution& chosen);
+  // Returns the points to show after SolveWithinAddedTime, including that of `chosen`, the plan
+  // returned, with what is proven about each. Empty after other searches.
+  std::vector<CurvePoint> CurveToShow(const BestSolution& chosen);
 
-  // Returns the plan that the balance prefers to all that are found by the searches of TraceCurve
-  // and SolveForMinPeak, and beside the best of these.
+  // Returns the plan with the best balance among all that TraceCurve and SolveForMinPeak find, and
+  // around the best of these.
   Result<BestSolution> SolveForBalance(const Balance& balance);
 
-  // Does the search of SolveWithinAddedTime. Returns the Pareto front of all plans found.
+  // Searches like SolveWithinAddedTime. Returns the Pareto front of all plans found.
   Result<std::vector<CurvePoint>> TraceCurve(Cost most_added);
 
-  // Returns whether the first runs of the schedule are in the graph's own order.
+  // Tells whether the first runs of the schedule are in the graph's own order.
   bool IsInOwnOrder(const Schedule& schedule) const;
 
-  // Returns the best plan that was found before a stop ended the search.
+  // The best plan found before a stop ended the search.
   const std::optional<BestSolution>& found() const { return found_; }
 
  private:
   using Order = std::vector<NodeId>;
 
-  // An order of the forward pass to search for, with known plans in this order.
+  // A forward order to search in, with known plans in this order.
   struct OrderedProblem {
     Order order;
     std::vector<Schedule> starts;
@@ -136,19 +135,19 @@ class BestSearch {
                                      const BestWork& work, const std::vector<Schedule>& starts,
                                      const BestOutcome* before) const;
   Result<Done> SolveInAnyOrder(SearchEffort effort, Bytes budget, Progress* progress);
-  Result<BestSolution> FindLeastInAnyOrder(const BestSolution& known);
-  std::vector<OrderedProblem> OtherOrdersWithin(Bytes budget, const BestSolution& own,
-                                                const std::optional<Schedule>& known,
-                                                SearchEffort effort) const;
-  BestSolution LeastWarmStart() const;
+  Result<BestSolution> FindMinInAnyOrder(const BestSolution& known);
+  std::vector<OrderedProblem> FindOtherOrders(Bytes budget, const BestSolution& own,
+                                              const std::optional<Schedule>& known,
+                                              SearchEffort effort) const;
+  BestSolution MinPeakWarmStart() const;
 
   TradeOffCurve& curve() { return *own_problem_.curve(); }
   BestSolution LeastWithin(Cost most_added);
-  BestSolution BalancedFound();
+  BestSolution BestBalancedFound();
   bool IsBetterBalanced(const BestSolution& a, const BestSolution& b) const;
-  BestSolution KeepingAll() const;  // Keeps all but what the constraints recompute.
-  Expansion WithConstraints(Expansion expansion) const;
-  IdVector<OpId, bool> RecomputedOf(const Expansion& expansion) const;
+  BestSolution KeepAllSolution() const;  // Keeps everything except what the constraints recompute.
+  Expansion ApplyConstraints(Expansion expansion) const;
+  IdVector<OpId, bool> FindRecomputed(const Expansion& expansion) const;
   BestSolution SolutionOf(const Schedule& schedule) const;
   void KeepInCaseOfStop(const BestSolution& solution);
   bool IsEnough(const BestSolution& solution) const;
@@ -160,13 +159,13 @@ class BestSearch {
   const PlanRequest& request_;
   const SolveLimits& limits_;
   const std::optional<Cost> enough_;
-  const std::optional<Constraints> constraints_;  // None if there are none.
+  const std::optional<Constraints> constraints_;  // Unset without constraints.
   const Order own_order_;
   const Expansion expansion_;           // In the graph's own order.
   BestProblem own_problem_;             // The problem of `expansion_`.
-  std::optional<Expansion> any_order_;  // If the request allows any.
+  std::optional<Expansion> any_order_;  // Set if the request allows any order.
   std::optional<BestProblem> any_order_problem_;
-  bool has_curve_ = false;          // The curve was asked for.
+  bool has_curve_ = false;          // A curve was requested.
   std::optional<Balance> balance_;  // The argument of SolveForBalance.
   std::optional<BestSolution> found_;
 };

@@ -12,26 +12,24 @@
 namespace ckplan {
 namespace {
 
-Error NotForRuns(std::string_view what, Remedy remedy) {
+Error ForwardOnlyError(std::string_view what, Remedy remedy) {
   return Error{ErrorCode::kUsage,
-               fmt::format("{} for forward graphs; this is a joint graph, whose plans run "
-                           "operations in any order",
-                           what),
+               fmt::format("{} only for forward graphs; this is a joint graph", what),
                {},
                std::move(remedy)};
 }
 
-Remedy LeaveOut(std::string_view field) { return {"leave out", {{std::string(field), ""}}}; }
+Remedy LeaveOutRemedy(std::string_view field) { return {"leave out", {{std::string(field), ""}}}; }
 
 Result<Done> CheckObjective(const SolverInfo& info, const PlanRequest& request) {
   if (request.objective != Objective::kMemory || info.takes_objective) return Done{};
-  return MakeError(ErrorCode::kUsage,
-                   fmt::format("the objective \"memory\" is for exact-dp and approx-dp; {} has "
-                               "no memory-centric form",
-                               info.name));
+  return MakeError(
+      ErrorCode::kUsage,
+      fmt::format("the objective \"memory\" works only with exact-dp and approx-dp, not with {}",
+                  info.name));
 }
 
-Result<Done> CheckDecider(const SolverInfo& info, const PlanRequest& request) {
+Result<Done> CheckDecisionsUsed(const SolverInfo& info, const PlanRequest& request) {
   if (!request.decisions || info.name == kGivenAlgorithm) return Done{};
   return Error{
       ErrorCode::kUsage,
@@ -40,12 +38,12 @@ Result<Done> CheckDecider(const SolverInfo& info, const PlanRequest& request) {
       {"add", {{"algorithm", std::string(kGivenAlgorithm)}}}};
 }
 
-Result<Done> CheckTakesOrder(const SolverInfo& info, const PlanRequest& request) {
+Result<Done> CheckStepOrder(const SolverInfo& info, const PlanRequest& request) {
   const bool takes_any = info.name == kBestAlgorithm || info.name == kGivenAlgorithm;
   if (request.order == StepOrder::kModel || takes_any) return Done{};
   return Error{
       ErrorCode::kUsage,
-      fmt::format("{} uses the model's order of operations; only best and given can use any",
+      fmt::format("{} uses the model's order of operations; only best and given can change it",
                   info.name),
       {},
       {"use", {{"algorithm", std::string(kBestAlgorithm)}}}};
@@ -59,44 +57,45 @@ Result<Done> CheckOneBudget(const PlanRequest& request) {
   return MakeError(ErrorCode::kUsage, "give one budget or one added time, not several");
 }
 
-// A balance chooses among plans. With the decisions or the setting of the request, there is one.
+// A balance chooses among plans, but decisions or a knob setting fix the plan.
 Result<Done> CheckBalance(const SolverInfo& info, const PlanRequest& request) {
   if (PeakBudgetOf(request).kind != Budget::Kind::kBalanced) return Done{};
   if (info.name == kGivenAlgorithm) {
     return Error{ErrorCode::kUsage,
-                 "a balanced budget chooses among the plans of an algorithm; given judges one",
+                 "a balanced budget needs an algorithm that finds plans; given only evaluates one",
                  {},
                  {"use", {{"algorithm", std::string(kBestAlgorithm)}}}};
   }
   if (!request.setting) return Done{};
-  return Error{ErrorCode::kUsage,
-               fmt::format("a balanced budget chooses among the settings of {}, but {} is given",
-                           info.name, TextOf(*request.setting)),
-               {},
-               LeaveOut("setting")};
+  return Error{
+      ErrorCode::kUsage,
+      fmt::format("a balanced budget chooses the settings of {}; it cannot be combined with {}",
+                  info.name, TextOf(*request.setting)),
+      {},
+      LeaveOutRemedy("setting")};
 }
 
-// Refuses fields for algorithms that decide on the nodes of a forward graph: there are none here.
+// Rejects fields that only apply to the nodes of a forward graph.
 Result<Done> CheckForRuns(const PlanRequest& request) {
   if (request.objective == Objective::kMemory) {
-    return NotForRuns("the objective \"memory\" is", LeaveOut("objective"));
+    return ForwardOnlyError("the objective \"memory\" is", LeaveOutRemedy("objective"));
   }
   if (request.granularity == Granularity::kLayer) {
-    return NotForRuns("layers are", LeaveOut("granularity"));
+    return ForwardOnlyError("layers are", LeaveOutRemedy("granularity"));
   }
   if (request.paper_budget.is_given()) {
-    return NotForRuns("a paper budget is", LeaveOut("paper_budget"));
+    return ForwardOnlyError("a paper budget is", LeaveOutRemedy("paper_budget"));
   }
-  if (request.setting) return NotForRuns("knobs are", LeaveOut("setting"));
+  if (request.setting) return ForwardOnlyError("knobs are", LeaveOutRemedy("setting"));
   return Done{};
 }
 
-// Refuses fields that an algorithm which decides on nodes does not support.
+// Rejects fields that an algorithm for forward graphs doesn't support.
 Result<Done> CheckForNodes(const SolverInfo& info, const TensorGraph& graph,
                            const PlanRequest& request) {
   CKPLAN_RETURN_IF_ERROR(CheckObjective(info, request));
   CKPLAN_RETURN_IF_ERROR(CheckSetting(info, request));
-  CKPLAN_RETURN_IF_ERROR(CheckTakesOrder(info, request));
+  CKPLAN_RETURN_IF_ERROR(CheckStepOrder(info, request));
   return CheckConstraints(graph, request);
 }
 
@@ -104,34 +103,32 @@ Result<Done> CheckReleases(const PlanRequest& request) {
   if (!request.decisions || !request.decisions->has_frees()) return Done{};
   if (request.uses_liveness) {
     return Error{ErrorCode::kUsage,
-                 "the decisions say themselves when tensors are released, which they do only "
-                 "without liveness",
+                 "the decisions release tensors, which works only without liveness",
                  {},
                  {"add", {{"liveness", ""}}}};
   }
   if (request.granularity == Granularity::kNode) return Done{};
   return MakeError(ErrorCode::kUsage,
-                   "the decisions release tensors, which an order of layers cannot");
+                   "decisions that release tensors cannot be combined with an order of layers");
 }
 
 // `best` supports only decisions on nodes, with liveness.
 Result<Done> CheckForBest(const PlanRequest& request) {
   if (request.paper_budget.is_given()) {
     return Error{ErrorCode::kUsage,
-                 "best has no budget of its own; a paper budget is for algorithms whose paper has "
-                 "one",
+                 "best has no paper budget; only an algorithm whose paper defines a budget has one",
                  {},
                  {"use", {{"algorithm", "exact-dp"}}}};
   }
   if (request.uses_liveness && request.granularity == Granularity::kNode) return Done{};
   return Error{ErrorCode::kUsage,
-               "best plans with liveness, and decides on nodes; it takes no other form",
+               "best always plans nodes, with liveness",
                {},
                {"use", {{"algorithm", "approx-dp"}}}};
 }
 
-// Whether the algorithm's own view of memory has backward steps by node: it searches runs of the
-// expanded graph, or makes its schedule itself.
+// Tells whether the algorithm runs backward node by node: it searches runs of the expanded graph,
+// or builds its own schedule.
 bool PlansByNode(const SolverInfo& info) {
   const bool is_of_runs = info.prepare_runs != nullptr || info.prepare_offload != nullptr;
   return info.name == kBestAlgorithm || info.name == "rotor" ||
@@ -142,15 +139,15 @@ Result<Done> CheckBackward(const SolverInfo& info, const TensorGraph& graph,
                            const PlanRequest& request) {
   if (request.backward == BackwardSteps::kByNode && !request.uses_liveness) {
     return Error{ErrorCode::kUsage,
-                 "without liveness, gradients are released a segment at a time, and so are made by "
-                 "input",
+                 "without liveness, gradients are released a segment at a time, so backward steps "
+                 "cannot be by input",
                  {},
-                 LeaveOut("backward")};
+                 LeaveOutRemedy("backward")};
   }
   if (graph.backward() == BackwardForm::kByNode || !PlansByNode(info)) return Done{};
   return Error{ErrorCode::kUsage,
-               fmt::format("{} plans with backward steps by node; only algorithms that choose what "
-                           "to keep take them by input",
+               fmt::format("{} runs backward node by node; only algorithms that choose which "
+                           "tensors to keep can run it by input",
                            info.name),
                {},
                {"use", {{"algorithm", "approx-dp"}}}};
@@ -161,16 +158,16 @@ Result<Done> CheckForForward(const SolverInfo& info, const TensorGraph& graph,
   if (graph.nodes().empty()) {
     return MakeError(
         ErrorCode::kInvalidInput,
-        fmt::format("\"{}\" has no activations; there is nothing to plan", graph.name()));
+        fmt::format("\"{}\" has no activations, so there is nothing to plan", graph.name()));
   }
   CKPLAN_RETURN_IF_ERROR(CheckObjective(info, request));
   CKPLAN_RETURN_IF_ERROR(CheckSetting(info, request));
-  CKPLAN_RETURN_IF_ERROR(CheckDecider(info, request));
+  CKPLAN_RETURN_IF_ERROR(CheckDecisionsUsed(info, request));
   CKPLAN_RETURN_IF_ERROR(CheckReleases(request));
-  CKPLAN_RETURN_IF_ERROR(CheckTakesOrder(info, request));
+  CKPLAN_RETURN_IF_ERROR(CheckStepOrder(info, request));
   const bool is_of_nodes = request.uses_liveness && request.granularity == Granularity::kNode;
   if (request.order != StepOrder::kModel && !is_of_nodes) {
-    return MakeError(ErrorCode::kUsage, "steps in any order are those of nodes, with liveness");
+    return MakeError(ErrorCode::kUsage, "steps in any order need liveness and cannot be layers");
   }
   CKPLAN_RETURN_IF_ERROR(CheckConstraints(graph, request));
   CKPLAN_RETURN_IF_ERROR(CheckOneBudget(request));
@@ -179,26 +176,25 @@ Result<Done> CheckForForward(const SolverInfo& info, const TensorGraph& graph,
   return CheckBackward(info, graph, request);
 }
 
-// Refuses the limits of offload for plans that leave every value on the device.
+// Rejects offload limits for plans that keep every value on the device.
 Result<Done> CheckOffload(const SolverInfo& info, const TrainingStep& step,
                           const PlanRequest& request) {
   if (request.offload) {
     if (step.is_joint()) return Done{};
-    return MakeError(ErrorCode::kUsage,
-                     "values move to the host in plans of joint graphs; this is a forward graph");
+    return MakeError(ErrorCode::kUsage, "offloading needs a joint graph; this is a forward graph");
   }
   for (const RequestField& field : RequestFields()) {
     if (!field.scope.is_of_offload || IsDefault(field, request)) continue;
-    return Error{
-        ErrorCode::kUsage,
-        fmt::format("{} is for plans that may move values to the host", PhraseOf(field, request)),
-        {},
-        {"add", {{"offload", "pcie4"}}}};
+    return Error{ErrorCode::kUsage,
+                 fmt::format("{} applies only to plans that offload values to the host",
+                             PhraseOf(field, request)),
+                 {},
+                 {"add", {{"offload", "pcie4"}}}};
   }
   const bool only_moves = NeedsLink(info);
   if (!only_moves) return Done{};
   return Error{ErrorCode::kUsage,
-               fmt::format("{} plans by moving values to the host", info.name),
+               fmt::format("{} only plans offloading to the host", info.name),
                {},
                {"add", {{"offload", "pcie4"}}}};
 }
@@ -206,13 +202,13 @@ Result<Done> CheckOffload(const SolverInfo& info, const TrainingStep& step,
 Result<Done> CheckForJoint(const SolverInfo& info, const TrainingStep& step,
                            const PlanRequest& request) {
   if (!CanPlan(info, step)) {
-    Error error = NotForRuns(fmt::format("{} is", info.name),
-                             {"use", {{"algorithm", std::string(kBestAlgorithm)}}});
+    Error error = ForwardOnlyError(fmt::format("{} is", info.name),
+                                   {"use", {{"algorithm", std::string(kBestAlgorithm)}}});
     if (request.offload && step.has_forward()) {
-      error.notes.push_back("a step that may move values to the host is planned as a joint graph");
-    } else if (request.gradients == ParameterGradients::kArriving) {
       error.notes.push_back(
-          "a step whose gradients of parameters arrive is planned as a joint graph");
+          "a step that can offload values to the host is planned as a joint graph");
+    } else if (request.gradients == ParameterGradients::kArriving) {
+      error.notes.push_back("a step with arriving parameter gradients is planned as a joint graph");
     }
     return error;
   }
@@ -222,12 +218,12 @@ Result<Done> CheckForJoint(const SolverInfo& info, const TrainingStep& step,
     CKPLAN_RETURN_IF_ERROR(PlansRuns(info) ? CheckForRuns(request)
                                            : CheckForNodes(info, step.forward(), request));
   }
-  CKPLAN_RETURN_IF_ERROR(CheckDecider(info, request));
+  CKPLAN_RETURN_IF_ERROR(CheckDecisionsUsed(info, request));
   if (!request.uses_liveness) {
-    return NotForRuns("frees without liveness are", LeaveOut("liveness"));
+    return ForwardOnlyError("planning without liveness is", LeaveOutRemedy("liveness"));
   }
   if (request.backward == BackwardSteps::kByInput) {
-    return NotForRuns("backward steps by input are", LeaveOut("backward"));
+    return ForwardOnlyError("backward steps by input are", LeaveOutRemedy("backward"));
   }
   CKPLAN_RETURN_IF_ERROR(CheckOneBudget(request));
   return CheckBalance(info, request);
@@ -240,13 +236,14 @@ Result<Done> CheckSetting(const SolverInfo& info, const PlanRequest& request) {
   const std::string& wanted = request.setting->knob;
   const KnobInfo* const knob = InfoOf(info.knob);
   if (info.name == kAutoAlgorithm) {
-    return MakeError(ErrorCode::kUsage,
-                     fmt::format("auto tries the settings of all algorithms; name the one whose "
-                                 "{} is meant",
-                                 wanted));
+    return MakeError(
+        ErrorCode::kUsage,
+        fmt::format("auto tries the settings of all algorithms; name the algorithm that "
+                    "{} belongs to",
+                    wanted));
   }
   if (knob == nullptr || knob->name != wanted) {
-    const std::string has = knob == nullptr ? ", nor any other"
+    const std::string has = knob == nullptr ? " or any other"
                                             : fmt::format("; its knob is {}, {}: {}", knob->name,
                                                           knob->meaning, knob->range);
     return MakeError(ErrorCode::kUsage, fmt::format("{} has no knob {}{}", info.name, wanted, has));

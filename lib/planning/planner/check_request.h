@@ -1,4 +1,4 @@
-// Checks whether an algorithm supports a request. Errors are kUsage.
+// Checks that an algorithm supports a request. Errors are kUsage.
 #pragma once
 
 #include "lib/base/result.h"
@@ -8,12 +8,12 @@
 
 namespace ckplan {
 
-// Checks that the algorithm can plan this form of step and supports all fields of the request, and
-// that the constraints name parts of the step. kInvalidInput: a forward graph without nodes.
+// Checks that the algorithm supports this form of step and every field of the request, and that the
+// constraints match parts of the step. kInvalidInput: the forward graph has no nodes.
 Result<Done> CheckRequest(const SolverInfo& info, const TrainingStep& step,
                           const PlanRequest& request);
 
-// The part of CheckRequest that does not depend on the graph.
+// The checks of CheckRequest that don't need the graph.
 Result<Done> CheckSetting(const SolverInfo& info, const PlanRequest& request);
 
 }  // namespace ckplan

@@ -15,9 +15,7 @@ Result<const Candidate*> SolveForPaperBudget(const SolverInfo& info, const Knob&
     const KnobInfo* const own = InfoOf(knob.kind);
     const std::string setting = own == nullptr ? "" : fmt::format("{}=...", own->name);
     return Error{ErrorCode::kUsage,
-                 fmt::format("{} has no budget of its own; a paper budget is for algorithms whose "
-                             "paper has one, such as exact-dp",
-                             info.name),
+                 fmt::format("{} has no paper budget, unlike exact-dp", info.name),
                  {},
                  {"use", {{own == nullptr ? "budget" : "setting", setting}}}};
   }
@@ -25,7 +23,7 @@ Result<const Candidate*> SolveForPaperBudget(const SolverInfo& info, const Knob&
   if (budget.bytes.count() < knob.min) {
     return Error{
         ErrorCode::kInfeasible,
-        fmt::format("infeasible: {} has no plan with a paper budget of {} bytes; the least "
+        fmt::format("infeasible: {} has no plan with a paper budget of {} bytes; the minimum "
                     "is {} bytes",
                     info.name, budget.bytes.count(), knob.min),
         {},
@@ -34,13 +32,13 @@ Result<const Candidate*> SolveForPaperBudget(const SolverInfo& info, const Knob&
   return search->At(budget.bytes.count());
 }
 
-ChosenPlan ChosenOf(const Candidate& candidate, const PlanProblem& problem,
-                    const KnobSearch& search) {
+ChosenPlan MakeChosenPlan(const Candidate& candidate, const PlanProblem& problem,
+                          const KnobSearch& search) {
   const bool fits = problem.Fits(candidate.simulation.peak, candidate.simulation.overhead);
   return {candidate, fits, search.was_stopped()};
 }
 
-// Returns the plan of the setting that the request names. It may exceed the request's budget.
+// Returns the plan for the request's setting. It may exceed the request's budget.
 Result<ChosenPlan> SolveForSetting(const SolverInfo& info, const PlanProblem& problem,
                                    const Knob& knob, KnobSearch* search) {
   const KnobSetting& setting = *problem.request.setting;
@@ -50,7 +48,7 @@ Result<ChosenPlan> SolveForSetting(const SolverInfo& info, const PlanProblem& pr
                                  TextOf(setting), info.name, setting.knob, RangeText(knob)));
   }
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* chosen, search->At(setting.value));
-  return ChosenOf(*chosen, problem, *search);
+  return MakeChosenPlan(*chosen, problem, *search);
 }
 
 Result<ChosenPlan> SolveForBudget(const PlanProblem& problem, KnobSearch* search) {
@@ -58,17 +56,17 @@ Result<ChosenPlan> SolveForBudget(const PlanProblem& problem, KnobSearch* search
     CKPLAN_ASSIGN_OR_RETURN(const Candidate* best, search->BestWithin(*problem.budget));
     if (best != nullptr) {
       CKPLAN_ASSIGN_OR_RETURN(best, search->Refine(best, *problem.budget));
-      return ChosenOf(*best, problem, *search);
+      return MakeChosenPlan(*best, problem, *search);
     }
   }
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, search->MinPeak());
   if (!problem.budget) {
     CKPLAN_ASSIGN_OR_RETURN(least, search->Refine(least, least->simulation.peak));
   } else if (search->was_stopped()) {
-    // A longer search might have found a plan within the budget.
+    // A longer search might have found a plan that fits.
     return MakeError(ErrorCode::kTimeout, "stopped");
   }
-  return ChosenOf(*least, problem, *search);
+  return MakeChosenPlan(*least, problem, *search);
 }
 
 }  // namespace
@@ -79,15 +77,15 @@ Result<ChosenPlan> ChoosePlan(const SolverInfo& info, const View& view, const Pl
                           info.prepare(view.problem, limits));
   KnobSearch search(view, solver.get(), limits);
   const Knob knob = solver->knob();
-  CKPLAN_CHECK(knob.kind == info.knob, "the registry says what an algorithm's knob is");
+  CKPLAN_CHECK(knob.kind == info.knob, "the registry lists the algorithm's knob");
   if (problem.request.setting) return SolveForSetting(info, problem, knob, &search);
   if (problem.most_added) {
     CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, search.MinPeakAdding(*problem.most_added));
-    return ChosenOf(*least, problem, search);
+    return MakeChosenPlan(*least, problem, search);
   }
   if (problem.balance) {
     CKPLAN_ASSIGN_OR_RETURN(const Candidate* best, search.Balanced(*problem.balance));
-    return ChosenOf(*best, problem, search);
+    return MakeChosenPlan(*best, problem, search);
   }
   if (!problem.request.paper_budget.is_given() && problem.has_budget()) {
     return SolveForBudget(problem, &search);
@@ -99,14 +97,14 @@ Result<ChosenPlan> ChoosePlan(const SolverInfo& info, const View& view, const Pl
   } else {
     CKPLAN_ASSIGN_OR_RETURN(chosen, search.At(knob.preset));
   }
-  return ChosenOf(*chosen, problem, search);
+  return MakeChosenPlan(*chosen, problem, search);
 }
 
 std::optional<KnobSetting> SettingOf(const SolverInfo& info, const Candidate& chosen) {
   const KnobInfo* const knob = InfoOf(info.knob);
   if (knob == nullptr || chosen.setting == Candidate::kNoSetting) return std::nullopt;
   int64_t setting = chosen.setting;
-  // The plan of least peak may need more than the setting that stands for it.
+  // The plan with the lowest peak may need more than its setting.
   if (info.knob == Knob::Kind::kPeakLimit) {
     setting = std::max(setting, chosen.outcome.paper.peak.count());
   }

@@ -35,7 +35,7 @@ class RemedySearch {
   }
 
  private:
-  // Gradients that arrive cannot be divided.
+  // Arriving gradients cannot be divided.
   Result<Done> AddSharding() {
     PlanRequest request = source_.request;
     if (request.gradients == ParameterGradients::kArriving) return Done{};
@@ -63,12 +63,12 @@ class RemedySearch {
     }
   }
 
-  // Adds the smallest size that freezing can achieve: that of training nothing.
+  // Adds a lower bound for freezing: the size when nothing is trained.
   Result<Done> AddFreezing() {
     PlanRequest request = source_.request;
     request.freeze = {"*"};
     const Result<Bytes> constants = ConstantsWith(request);
-    // A model may have nothing to freeze.
+    // Some models have nothing to freeze.
     if (!constants.ok() && constants.error().code == ErrorCode::kUsage) return Done{};
     if (!constants.ok()) return constants.error();
     Add("freeze", "NAME", *constants);
@@ -103,7 +103,7 @@ std::string PartsText(const ConstantMemory& constants, Bytes optimizer_state,
                      HumanBytes(constants.inputs),
                      constants.unsharded == Bytes(0)
                          ? ""
-                         : fmt::format(", whole at a time {}", HumanBytes(constants.unsharded)));
+                         : fmt::format(", gather buffers {}", HumanBytes(constants.unsharded)));
 }
 
 std::optional<std::string> ConstantsNote(const ConstantMemory& constants, Bytes optimizer_state,
@@ -112,7 +112,7 @@ std::optional<std::string> ConstantsNote(const ConstantMemory& constants, Bytes 
   if (request.memory.is_given()) budget = request.memory.bytes - OutsideInMemory(request);
   const Bytes needed = TotalConstants(constants, optimizer_state);
   if (!budget || needed < *budget) return std::nullopt;
-  return fmt::format("the constants alone need {} ({} bytes), whatever the plan: {}",
+  return fmt::format("every plan needs {} ({} bytes) for the constants alone: {}",
                      HumanBytes(needed), needed.count(),
                      PartsText(constants, optimizer_state, request));
 }

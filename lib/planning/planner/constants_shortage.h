@@ -1,6 +1,6 @@
-// Explains a shortage of memory that no plan can solve: the constants, such as parameters and
-// optimizer state, alone need more than there is. It lists their sizes and settings that make them
-// smaller.
+// Explains a shortage of memory that no plan can solve: the constants alone, such as parameters and
+// optimizer state, need more than the device has. Lists their sizes and the settings that shrink
+// them.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@
 
 namespace ckplan {
 
-// A setting with which the constants need less.
+// A setting that shrinks the constants.
 struct LessConstants {
   Remedy::Setting setting;  // A field of PlanRequest, and its value.
   Bytes constants;          // All constants with this setting.
@@ -24,7 +24,7 @@ struct LessConstants {
 struct ConstantsShortage {
   ConstantMemory constants;
   Bytes optimizer_state;
-  std::vector<LessConstants> remedies;  // One setting changed in each; not every one suffices.
+  std::vector<LessConstants> remedies;  // Each changes one setting; it may not be enough.
 
   Bytes needed() const { return TotalConstants(constants, optimizer_state); }
 };
@@ -33,13 +33,12 @@ struct ConstantsShortage {
 std::string PartsText(const ConstantMemory& constants, Bytes optimizer_state,
                       const PlanRequest& request);
 
-// Returns what a refusal adds if the constants exceed a budget that covers them, or nothing if they
-// do not.
+// Returns a note for the error if the constants exceed a budget that covers them.
 std::optional<std::string> ConstantsNote(const ConstantMemory& constants, Bytes optimizer_state,
                                          const PlanRequest& request);
 
-// Returns nothing if the constants fit. One of the remedies is FSDP over the smallest power of two
-// of devices with which the constants fit. `read` reads the file of the source; errors are its own.
+// Returns nothing if the constants fit. One remedy is FSDP over the smallest power of two of
+// devices with which they fit. `read` reloads the file of the source; its errors are returned.
 Result<std::optional<ConstantsShortage>> FindConstantsShortage(const ReadSource& read,
                                                                const Source& source, Bytes memory);
 

@@ -207,8 +207,8 @@ TEST_CASE("constraints: what cannot be obeyed is refused") {
   const Result<Plan> broken = MakePlan(graph, request, {});
   REQUIRE_FALSE(broken.ok());
   CHECK(broken.error().code == ErrorCode::kUsage);
-  CHECK(broken.error().message.find(
-            "the decisions do not obey the constraints: \"c\" runs twice") != std::string::npos);
+  CHECK(broken.error().message.find("the decisions violate the constraints: \"c\" runs twice") !=
+        std::string::npos);
 }
 
 }  // namespace ckplan

@@ -45,7 +45,7 @@ Result<Done> TryBatch(const FitRequest& request, int64_t in_file) {
   return Done{};
 }
 
-// Returns the dimension whose size is sought; empty for the batch that is burnt into the file.
+// Returns the dimension to fit, or an empty string for the batch fixed in the file.
 Result<std::string> OnlyOpenDim(const FitRequest& request) {
   const Result<Source> source = request.read(request.plan);
   if (source.ok()) {
@@ -85,8 +85,8 @@ Result<std::string> OnlyOpenDim(const FitRequest& request) {
   return error;
 }
 
-// Returns the error of a model that takes no size of the fitted dimension. One that is an
-// expression follows from others, so it can't be fitted, and advice to bind those would not help.
+// Returns the error for a model that supports no size of the fitted dimension. A dimension given by
+// an expression follows from others, so it can't be fitted, and binding the others wouldn't help.
 Error NotFitted(const std::string& dim, Error error) {
   const auto variables = VariablesOf(dim);
   for (const Remedy::Setting& setting : error.remedy.settings) {
@@ -105,7 +105,7 @@ Bytes AllocatorIn(const Accounting& accounting) {
   return line == accounting.outside.end() ? Bytes(0) : line->bytes;
 }
 
-// Returns what the allocator holds less for keeping everything where memory is short, in bytes.
+// Returns how many bytes the allocator gives back when memory is short, for keep-all.
 double GivenBack(const SizedModel& sized) {
   const TrainingStep step = sized.source.step();
   PlanRequest unlimited = sized.source.request;
@@ -152,18 +152,18 @@ class FitSearch {
  private:
   Bytes memory() const { return request_.plan.memory.bytes; }
 
-  // Has no value if no size above that of keeping everything fits.
+  // Unset if nothing fits above the keep-all size.
   using Row = Result<std::optional<FitRow>>;
 
-  // Adds the rows of plans, which do not depend on each other. `kept` is the count that fits if
-  // everything is kept.
+  // Adds the rows with plans, which are independent of each other. `kept` is the count that fits
+  // with keep-all.
   Result<Done> AddRowsByPlans(int64_t kept) {
     const std::vector<double>& percents = request_.added_percents;
     std::vector<std::optional<Row>> rows(percents.size());
     std::atomic<size_t> next = 0;
     const auto search = [&] {
       const StopScope scope(limits_.stop);
-      // Rows of more added time take longer, so they come first.
+      // Rows with more added time take longer, so start them first.
       for (size_t i = next++; i < percents.size(); i = next++) {
         const size_t row = percents.size() - 1 - i;
         rows[row] = ByPlans(percents[row], kept);
@@ -177,7 +177,7 @@ class FitSearch {
       std::optional<FitRow> row = rows[i]->value();
       const FitRow known = RowWithin(percents[i], kept);
       if (!row || row->size <= known.size) row = known;
-      // A search that allows more may have met a larger size whose plan adds as little.
+      // A search with a higher limit may have found a larger size whose plan adds as little.
       for (size_t j = i + 1; j < percents.size(); ++j) {
         const std::optional<FitRow>& other = rows[j]->value();
         if (!other || other->size <= row->size) continue;
@@ -190,10 +190,11 @@ class FitSearch {
     return Done{};
   }
 
-  // Sets what ends each row. If a row that may add more time has a larger size, time ends this one.
+  // Sets the limit of each row. If a row that may add more time has a larger size, time limits this
+  // one.
   Result<Done> FindLimits() {
     int64_t largest = 0;
-    int64_t next = 0;  // The size after the largest.
+    int64_t next = 0;  // The size after the largest one.
     for (const FitRow& row : fit_.rows) {
       largest = std::max(largest, row.size);
       next = std::max(next, row.next_size);
@@ -215,15 +216,15 @@ class FitSearch {
     return Done{};
   }
 
-  // Returns whether keeping everything adds no more than that. It may add time under constraints.
+  // Tells whether keep-all adds at most this. It can add time under constraints.
   bool IsWithin(double percent, int64_t kept) {
     if (kept == 0) return true;
     const SizedModel& sized = *models_.At(kept).value();
     return sized.forced <= MostAdded(percent, sized.step);
   }
 
-  // Returns the row of the largest size among the known rows that add no more. Except for the first
-  // row, each row adds less than those that follow.
+  // Returns the row with the largest size among known rows that add at most this. Later rows add
+  // more than earlier ones, except perhaps the first.
   FitRow RowWithin(double percent, int64_t kept) {
     if (!IsWithin(percent, kept)) return {};
     const FitRow& keeping_all = fit_.rows.front();
@@ -231,21 +232,21 @@ class FitSearch {
     return before.size > keeping_all.size ? before : keeping_all;
   }
 
-  // Two searches of `best` with quick effort need little memory. The memory limit of other
-  // algorithms is for one search at a time.
+  // Two searches of `best` with quick effort need little memory. For other algorithms, the memory
+  // limit covers only one search at a time.
   void InTwoThreads(const std::function<void()>& search) const {
     const bool is_small =
         request_.plan.algorithm == kBestAlgorithm && request_.plan.effort == SearchEffort::kQuick;
     std::future<void> other;
     try {
       if (is_small) other = std::async(std::launch::async, search);
-    } catch (const std::system_error&) {  // No thread is available.
+    } catch (const std::system_error&) {  // Out of threads.
     }
     search();
     if (other.valid()) other.get();
   }
 
-  // Returns the model at the smallest size that it takes.
+  // Returns the model at the smallest size that it supports.
   Result<const SizedModel*> First() {
     std::optional<Error> refusal;
     for (first_ = 1; first_ <= kMaxFirstCount; first_ *= 2) {
@@ -256,7 +257,7 @@ class FitSearch {
     return *refusal;
   }
 
-  // Returns the largest count that fits, or 0 if none does.
+  // Returns the largest count that fits, or 0.
   Result<int64_t> KeepingAll() {
     SizeSearch search;
     search.measure = [this](int64_t count) -> Result<double> {
@@ -264,7 +265,7 @@ class FitSearch {
       if (sized == nullptr) return std::numeric_limits<double>::infinity();
       const double need = static_cast<double>(sized->need().count());
       if (sized->need() <= memory()) return need / static_cast<double>(memory().count());
-      // What the allocator gives back where memory ends is not linear in the count.
+      // What the allocator gives back when memory is short is not linear in the count.
       return (need + GivenBack(*sized)) / static_cast<double>(memory().count());
     };
     CKPLAN_ASSIGN_OR_RETURN(const double value, search.measure(first_));
@@ -280,8 +281,8 @@ class FitSearch {
     return edge.fits.count;
   }
 
-  // Returns the largest count that would fit if the allocator wasted nothing. The smallest one
-  // does.
+  // Returns the largest count that would fit if the allocator wasted nothing. The smallest count
+  // always fits.
   Result<int64_t> MostKeepingAll() {
     SizeSearch search;
     search.measure = [this](int64_t count) -> Result<double> {
@@ -296,11 +297,11 @@ class FitSearch {
   }
 
   // Returns the row of the largest count above `kept` with a plan that adds at most this much time.
-  // At `kept`, everything can be kept, unless it is 0.
+  // At `kept`, keep-all fits, unless `kept` is 0.
   Row ByPlans(double percent, int64_t kept) {
-    // Operations that must run again have to do so for larger sizes too.
+    // Reruns that are forced at one size are forced at larger sizes, too.
     if (!IsWithin(percent, kept)) return std::optional<FitRow>();
-    // Searches of `best` take too long to try more sizes than necessary.
+    // Searches of `best` take too long to try extra sizes.
     const bool is_by_best = request_.plan.algorithm == kBestAlgorithm;
     const FitAllowance allowance = {memory(), percent, is_by_best ? 0 : kTriedBeyond};
     CKPLAN_ASSIGN_OR_RETURN(
@@ -310,7 +311,7 @@ class FitSearch {
     return std::optional(RowOf(found->count, found->next, &found->plan));
   }
 
-  // `next` does not fit. If `plan` is null, everything is kept.
+  // `next` does not fit. If `plan` is null, the row is keep-all's.
   FitRow RowOf(int64_t count, int64_t next, const Plan* plan) {
     const SizedModel& sized = *models_.At(count).value();
     FitRow row;
@@ -334,7 +335,7 @@ class FitSearch {
   const FitRequest& request_;
   const SolveLimits& limits_;
   Fit fit_;
-  int64_t first_ = 1;  // The smallest count that the model takes.
+  int64_t first_ = 1;  // The smallest count that the model supports.
   SizedModels models_;
 };
 

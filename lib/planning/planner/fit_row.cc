@@ -16,10 +16,10 @@
 namespace ckplan {
 namespace {
 
-// The SizeSearch::tolerance of bounds: they only say where the search for plans begins.
+// SizeSearch::tolerance for bounds, which only say where to start the search for plans.
 constexpr double kToleranceOfBounds = 0.02;
 
-// The least value of a count without a plan, whatever the rounding of its figures.
+// The smallest value of a count without a plan, despite rounding.
 constexpr double kJustTooMuch = 1 + std::numeric_limits<double>::epsilon();
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -29,7 +29,7 @@ double Ratio(Cost part, Cost whole) {
                          : 0;
 }
 
-// Returns a plan that adds at most `enough`, whether or not it fits with the allocator.
+// Returns a plan that adds at most `enough`, even if it doesn't fit with the allocator.
 Result<PlanWithin> PlanWithinBudget(const SizedModel& sized, const PlanRequest& request,
                                     Cost enough, const SolveLimits& limits) {
   if (request.algorithm == kBestAlgorithm) {
@@ -46,8 +46,8 @@ Result<PlanWithin> PlanWithinBudget(const SizedModel& sized, const PlanRequest& 
   return found;
 }
 
-// Returns a plan within the memory and the added time, in percent of a step. Where `best` has no
-// fallback plan, it has none. A fallback plan that adds little enough spares further attempts.
+// Returns a plan within the memory and the added time, in percent of a step. Without a fallback
+// plan, `best` has none. A fallback plan that adds little enough saves further attempts.
 Result<PlanWithin> PlanAt(SizedModels& models, int64_t count, double added_percent,
                           const SolveLimits& limits) {
   CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models.At(count));
@@ -75,7 +75,7 @@ Result<PlanWithin> PlanAt(SizedModels& models, int64_t count, double added_perce
   return found;
 }
 
-// The value of a count is its added time as a fraction of the allowed added time.
+// A count's value is its added time as a fraction of the allowed added time.
 class RowSearch {
  public:
   RowSearch(SizedModels* models, const FitAllowance& allowance, const SolveLimits& limits)
@@ -99,8 +99,8 @@ class RowSearch {
   }
 
  private:
-  // Returns a lower bound on what plans in the model's order add. If plans may have another order,
-  // it is no bound, but the search still starts from it.
+  // Returns a lower bound on the added time of plans in the model's order. If plans may use another
+  // order, it isn't a bound, but the search still starts from it.
   Result<double> BoundOf(int64_t count) {
     CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models_.At(count));
     if (sized == nullptr || sized->least_need > allowance_.memory) return kNever;
@@ -110,7 +110,7 @@ class RowSearch {
     return PartOfMost(Ratio(*bound, sized->step));
   }
 
-  // Returns what the best plan found adds.
+  // Returns the added time of the best plan found.
   Result<double> SearchAt(int64_t count) {
     CKPLAN_ASSIGN_OR_RETURN(PlanWithin within,
                             PlanAt(models_, count, allowance_.added_percent, limits_));
@@ -122,8 +122,8 @@ class RowSearch {
     return std::min(value, 1.0);
   }
 
-  // Returns the largest count for which the last plan found, that for `fits`, still has enough
-  // memory, if its peak and the inputs grow in proportion to the count.
+  // Returns the largest count for which the last plan found, that for `fits`, would still fit if
+  // its peak and the inputs grow in proportion.
   Result<int64_t> ReachFrom(int64_t fits) {
     CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models_.At(fits));
     const Bytes growing = found_->plan.figures.peak + sized->source.step().constants().inputs;

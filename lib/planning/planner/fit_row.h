@@ -12,19 +12,19 @@
 
 namespace ckplan {
 
-// Larger sizes are found to within one part in this many, as the smallest difference between them
-// would take as many searches as there are sizes.
+// Larger sizes are found to within one part in this many, because finding the exact one would take
+// too many searches.
 inline constexpr int64_t kExactCount = 512;
 
 struct FitPlan {
   int64_t count = 0;  // The size, counted as in SizedModels.
-  // A larger size for which none is found. It is the next one, if the size is at most kExactCount.
+  // A larger size without a plan: the next one, if the size is at most kExactCount.
   int64_t next = 0;
   Plan plan;
 };
 
-// What a plan of a row may need: the device's memory, which is that of the models' request, and
-// added time in percent of a step without recomputation.
+// A row's limits: the device's memory, as in the models' request, and added time in percent of a
+// step without recomputation.
 struct FitAllowance {
   Bytes memory;
   double added_percent = 0;
@@ -32,14 +32,14 @@ struct FitAllowance {
 };
 
 // Returns the largest size above `start` for which `best` finds a plan within the allowance; it
-// finds none for the next size that it tries. `start` fits, or is 0. Returns nothing if no larger
-// size is found.
-// Errors are those of reading the model and of the algorithm; stops are thrown (lib/base/stop.h).
+// finds none for the next size tried. `start` fits, or is 0. Returns nothing if no larger size has
+// a plan. Returns the errors of reading the model and of the algorithm; throws stops
+// (lib/base/stop.h).
 Result<std::optional<FitPlan>> FindLargestPlan(SizedModels* models, const FitAllowance& allowance,
                                                int64_t start, const SolveLimits& limits);
 
-// Returns whether the search finds a plan of this size within the memory, whatever time it adds.
-// Errors are those of FindLargestPlan.
+// Tells whether the search finds a plan for this size within the memory, with any added time.
+// Returns the errors of FindLargestPlan.
 Result<bool> HasPlan(SizedModels* models, int64_t count, const SolveLimits& limits);
 
 }  // namespace ckplan

@@ -12,28 +12,30 @@ namespace ckplan {
 std::string GuaranteeOf(const PlanProblem& problem, BoundScope scope, bool is_optimal,
                         int64_t gap) {
   const std::string where =
-      fmt::format("{}{}", DescriptionOf(scope), UnderConstraints(problem.request));
+      fmt::format("{}{}", DescriptionOf(scope), ConstraintsSuffix(problem.request));
   if (is_optimal) return fmt::format("optimal among plans {}", where);
   const auto once = static_cast<double>(problem.step.cost().count());
   return fmt::format("heuristic: no plan {} saves more than {:.2f} % of a step", where,
                      once > 0 ? 100 * static_cast<double>(gap) / once : 0);
 }
 
-std::string MinPeakProven(BoundScope scope, const PlanRequest& request) {
+std::string MinPeakGuarantee(BoundScope scope, const PlanRequest& request) {
   return fmt::format("no plan {}{} has a lower peak; ", DescriptionOf(scope),
-                     UnderConstraints(request));
+                     ConstraintsSuffix(request));
 }
 
 std::string ProofText(const PeakBound& bound, const PlanProblem& problem) {
   const Bytes needed = bound.bytes + CoveredByBudget(problem.step, problem.request);
-  return fmt::format("it is {}proven that no plan {}{} fits: each needs at least {} ({} bytes)",
-                     bound.bytes > *problem.budget ? "" : "not ", DescriptionOf(bound.scope),
-                     UnderConstraints(problem.request), HumanBytes(needed), needed.count());
+  const bool is_proven = bound.bytes > *problem.budget;
+  return fmt::format("{} {}{} {} {} ({} bytes)", is_proven ? "no plan" : "a plan",
+                     DescriptionOf(bound.scope), ConstraintsSuffix(problem.request),
+                     is_proven ? "fits: each needs at least" : "may still fit: the lower bound is",
+                     HumanBytes(needed), needed.count());
 }
 
 void MarkBalanced(Answer* answer) {
   answer->is_optimal = false;
-  answer->guarantee.insert(0, "the least product of peak and time that was found; for its peak: ");
+  answer->guarantee.insert(0, "the lowest product of peak and time found; for its peak: ");
 }
 
 void AddCertificate(Certificate certificate, PlanFigures* figures) {
@@ -42,7 +44,7 @@ void AddCertificate(Certificate certificate, PlanFigures* figures) {
   figures->certificate = certificate;
 }
 
-Cost AllowedAddition(const PlanProblem& problem) {
+Cost AllowedAddedTime(const PlanProblem& problem) {
   return problem.most_added.value_or(MostAdded(kAddedPercentWithoutBudget, problem.step.cost()));
 }
 

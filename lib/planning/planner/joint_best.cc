@@ -28,14 +28,14 @@ std::string GuaranteeOf(const PlanProblem& problem, const BestOutcome& outcome) 
                      outcome.overhead - outcome.lower_bound);
 }
 
-Answer OutcomeOf(const PlanProblem& problem, const BestOutcome& best) {
+Answer AnswerFrom(const PlanProblem& problem, const BestOutcome& best) {
   Answer answer{ScheduleOfRuns(*best.runs), best.is_optimal, GuaranteeOf(problem, best)};
   answer.lower_bound = Cost(best.lower_bound);
   answer.certificate = Certificate{best.proof, best.scope, Cost(0), best.least_peak, Bytes(0)};
   return answer;
 }
 
-// Returns a plan of the least peak that is found.
+// Returns a plan with the lowest peak found.
 Result<Answer> SolveBestForMinPeak(const PlanProblem& problem, BestProblem* shared,
                                    const BestOptions& options, const SolveLimits& limits) {
   const JointGraph& graph = problem.step.joint();
@@ -43,14 +43,14 @@ Result<Answer> SolveBestForMinPeak(const PlanProblem& problem, BestProblem* shar
   probe.work = kQuickWork;
   CKPLAN_ASSIGN_OR_RETURN(const LeastPeak least,
                           FindMinPeak(shared, probe, KeepAllPeak(graph).count()));
-  std::vector<OpId> runs = least.runs.value_or(problem.Constrained(OwnOrder(graph)));
+  std::vector<OpId> runs = least.runs.value_or(problem.Constrain(OwnOrder(graph)));
   Simulator simulator(graph);
   const auto peak_of = [&](const std::vector<OpId>& plan) {
     return simulator.Run(plan).value().peak;
   };
   PlanProblem for_least = problem;
   for_least.budget.reset();
-  for_least.wants_least_peak = true;
+  for_least.minimizes_peak = true;
   if (least.bound.bytes < peak_of(runs)) {
     for (const Schedule& other :
          WarmStarts(for_least, WarmStartLimitsFor(problem.request.effort), limits)) {
@@ -62,54 +62,56 @@ Result<Answer> SolveBestForMinPeak(const PlanProblem& problem, BestProblem* shar
   again.budget = peak_of(runs).count();
   again.starts = {runs};
   CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBest(shared, again));
-  CKPLAN_CHECK(best.runs.has_value(), "best finds no worse than its starts");
-  Answer outcome = OutcomeOf(problem, best);
+  CKPLAN_CHECK(best.runs.has_value(), "best returns at least its best start");
+  Answer outcome = AnswerFrom(problem, best);
   PeakBound& bound = outcome.certificate->peak;
   if (least.bound.bytes > bound.bytes) bound = least.bound;
   const bool is_least = bound.bytes.count() == again.budget;
   outcome.is_optimal &= is_least;
-  if (is_least) outcome.guarantee = MinPeakProven(bound.scope, problem.request) + outcome.guarantee;
+  if (is_least) {
+    outcome.guarantee = MinPeakGuarantee(bound.scope, problem.request) + outcome.guarantee;
+  }
   return outcome;
 }
 
-// Finds plans of little peak without a budget, and the curve that they are on.
+// Finds plans with low peaks without a budget, and the curve of such plans.
 class CurveSearch {
  public:
   CurveSearch(const PlanProblem& problem, BestProblem* shared, const BestOptions& options)
       : problem_(problem),
         shared_(shared),
         options_(options),
-        most_added_(AllowedAddition(problem)),
+        most_added_(AllowedAddedTime(problem)),
         curve_(shared->curve()) {
-    curve_->Offer(problem.Constrained(OwnOrder(problem.step.joint())));
+    curve_->Offer(problem.Constrain(OwnOrder(problem.step.joint())));
   }
 
-  // Returns the plan of the least peak found that adds no more than plans without a budget may add,
-  // with little time for that peak.
+  // Returns the plan with the lowest peak found that adds no more than a plan without a budget may,
+  // and little time for that peak.
   Result<Answer> Solve(const SolveLimits& limits) {
     try {
       CKPLAN_RETURN_IF_ERROR(
-          ReadShownPoints(most_added_, problem_.step.cost(), options_.work.curve, shared_));
+          TraceShownPoints(most_added_, problem_.step.cost(), options_.work.curve, shared_));
     } catch (const Stopped&) {
-      // The best plan that was found by then is returned.
+      // A stop: keep the best plan found so far.
     }
     CKPLAN_ASSIGN_OR_RETURN(Answer outcome,
                             SolveFrom(curve_->LeastWithin(most_added_.count()), limits));
     TakeLeastWithin(&outcome);
-    outcome.curve = ShownPoints(PointsWith(outcome), problem_.step.cost());
+    outcome.curve = ShownPoints(ShownPointsWith(outcome), problem_.step.cost());
     AddMinPeaks(*curve_, &outcome.curve);
     return outcome;
   }
 
-  // Returns the plan that the balance prefers to all that are found by the searches of Trace and
-  // for the least peak, and beside the best of these.
+  // Returns the plan with the best balance among all that Trace and the search for the lowest peak
+  // find, and around the best of these.
   Result<Answer> SolveForBalance(const Balance& balance, const SolveLimits& limits) {
     CKPLAN_ASSIGN_OR_RETURN(Answer best, Solve(limits));
     const Result<Answer> least = UnlessStopped([&]() -> Result<Answer> {
-      ReadForBalance(balance, options_.work.curve, curve_);
+      RefineForBalance(balance, options_.work.curve, curve_);
       return SolveBestForMinPeak(problem_, shared_, options_, limits);
     });
-    // After a stop, the best plan that was found by then is returned.
+    // A stop: keep the best plan found so far.
     if (!least.ok() && !limits.stop.stop_requested()) return least;
     if (least.ok() && balance.IsBetter(PointOf(*least), PointOf(best))) best = *least;
     const CurvePoint found = balance.BestOf(curve_->Points());
@@ -121,13 +123,13 @@ class CurveSearch {
     return best;
   }
 
-  // Returns all points that are found: those of Solve, and those of a range of budgets.
+  // Returns all points found: those of Solve, and those of a range of budgets.
   Result<std::vector<CurvePoint>> Trace(const SolveLimits& limits) {
     CKPLAN_ASSIGN_OR_RETURN(const Answer outcome, Solve(limits));
-    if (shared_->flat().op_count > kFewProgramOps) return PointsWith(outcome);
-    ReadBetweenPoints(options_.work.curve, curve_);
-    std::vector<CurvePoint> points = PointsWith(outcome);
-    // The search for the least peak also starts from other algorithms' plans.
+    if (shared_->flat().op_count > kFewProgramOps) return ShownPointsWith(outcome);
+    RefineBetweenPoints(options_.work.curve, curve_);
+    std::vector<CurvePoint> points = ShownPointsWith(outcome);
+    // The search for the lowest peak also starts from other algorithms' plans.
     CKPLAN_ASSIGN_OR_RETURN(const Answer least,
                             SolveBestForMinPeak(problem_, shared_, options_, limits));
     points.push_back(PointOf(least));
@@ -135,7 +137,7 @@ class CurveSearch {
   }
 
  private:
-  // Returns a plan of no higher peak that adds no more, and that may have taken longer to find.
+  // Returns a plan of no higher peak that adds no more time. May run a longer search.
   Result<Answer> SolveFrom(const TradeOffCurve::PlanOnCurve& known, const SolveLimits& limits) {
     BestOptions again = options_;
     again.budget = known.peak;
@@ -144,11 +146,11 @@ class CurveSearch {
     within.budget = Bytes(again.budget);
     CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best,
                             SolveBestWithin(within, shared_, again, limits));
-    CKPLAN_CHECK(best.runs.has_value(), "best finds no worse than its starts");
-    return OutcomeOf(problem_, best);
+    CKPLAN_CHECK(best.runs.has_value(), "best returns at least its best start");
+    return AnswerFrom(problem_, best);
   }
 
-  // Takes a plan of less memory that was found on the way, which the curve would show.
+  // Takes a plan with a lower peak that was found on the way; the curve would show it.
   void TakeLeastWithin(Answer* answer) const {
     const TradeOffCurve::PlanOnCurve& least = curve_->LeastWithin(most_added_.count());
     const CurvePoint point = PointOf(*answer);
@@ -166,7 +168,7 @@ class CurveSearch {
     return {own.peak, own.overhead};
   }
 
-  std::vector<CurvePoint> PointsWith(const Answer& outcome) const {
+  std::vector<CurvePoint> ShownPointsWith(const Answer& outcome) const {
     std::vector<CurvePoint> points = curve_->Points();
     points.push_back(PointOf(outcome));
     return FrontOf(std::move(points));
@@ -179,8 +181,8 @@ class CurveSearch {
   TradeOffCurve* const curve_;
 };
 
-// Returns the best answer for the problem without its link to the host.
-Result<Answer> SolveWithoutOffload(PlanProblem problem, const SolveLimits& limits) {
+// Solves the problem without its link to the host.
+Result<Answer> SolveOnDevice(PlanProblem problem, const SolveLimits& limits) {
   problem.offload = nullptr;
   return SolveJointByBest(problem, limits);
 }
@@ -190,13 +192,13 @@ Result<Answer> SolveWithoutOffload(PlanProblem problem, const SolveLimits& limit
 Result<Answer> SolveJointByBest(const PlanProblem& problem, const SolveLimits& limits) {
   if (problem.offload != nullptr) {
     if (problem.budget) return SolveOffloadWithin(problem, limits);
-    CKPLAN_ASSIGN_OR_RETURN(const Answer without, SolveWithoutOffload(problem, limits));
-    return SolveOffloadFrom(without.schedule, problem, limits);
+    CKPLAN_ASSIGN_OR_RETURN(const Answer without, SolveOnDevice(problem, limits));
+    return SolveOffloadWithoutBudget(without.schedule, problem, limits);
   }
   BestProblem shared(problem.step.joint(), problem.is_recomputed);
   BestOptions options;
   options.work = WorkOf(problem.request.effort);
-  if (problem.wants_least_peak) return SolveBestForMinPeak(problem, &shared, options, limits);
+  if (problem.minimizes_peak) return SolveBestForMinPeak(problem, &shared, options, limits);
   if (problem.balance) {
     PlanProblem of_curve = problem;
     of_curve.balance.reset();
@@ -206,7 +208,7 @@ Result<Answer> SolveJointByBest(const PlanProblem& problem, const SolveLimits& l
   options.budget = problem.budget->count();
   CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best,
                           SolveBestWithin(problem, &shared, options, limits));
-  if (best.runs) return OutcomeOf(problem, best);
+  if (best.runs) return AnswerFrom(problem, best);
   options.work = kQuickWork;
   CKPLAN_ASSIGN_OR_RETURN(Answer least, SolveBestForMinPeak(problem, &shared, options, limits));
   const bool is_proven = best.least_peak.bytes > *problem.budget;
@@ -217,7 +219,7 @@ Result<Answer> SolveJointByBest(const PlanProblem& problem, const SolveLimits& l
 Result<std::vector<CurvePoint>> TraceJointCurveByBest(const PlanProblem& problem,
                                                       const SolveLimits& limits) {
   if (problem.offload != nullptr) {
-    CKPLAN_ASSIGN_OR_RETURN(const Answer without, SolveWithoutOffload(problem, limits));
+    CKPLAN_ASSIGN_OR_RETURN(const Answer without, SolveOnDevice(problem, limits));
     return TraceOffloadCurve(without.schedule, problem);
   }
   BestProblem shared(problem.step.joint(), problem.is_recomputed);
@@ -236,7 +238,7 @@ Result<std::optional<Answer>> SolveJointByBestUntil(const PlanProblem& problem, 
   CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best,
                           SolveBestWithin(problem, &shared, options, limits));
   if (!best.runs) return std::optional<Answer>();
-  return std::optional(OutcomeOf(problem, best));
+  return std::optional(AnswerFrom(problem, best));
 }
 
 }  // namespace ckplan

@@ -1,5 +1,5 @@
-// Plans of a joint graph by `best` (lib/planning/algorithms/best), no worse than those of the other
-// algorithms that plan joint graphs.
+// Plans joint graphs with `best` (lib/planning/algorithms/best). The plans are at least as good as
+// those of the other algorithms for joint graphs.
 #pragma once
 
 #include <optional>
@@ -11,20 +11,19 @@
 
 namespace ckplan {
 
-// Returns the best plan within the budget or, if nothing fits it, the plan of least peak. If the
-// problem asks for the least peak, returns the plan of least peak. Without a budget, returns the
-// plan of the least peak that adds at most kAddedPercentWithoutBudget
-// (lib/planning/plan/added_time.h). If the problem asks for a balance, returns the plan of the
-// least product that is found.
+// Returns the fastest plan within the budget or, if none fits, the plan with the lowest peak. A
+// problem without a budget gets the plan with the lowest peak that adds at most
+// kAddedPercentWithoutBudget (lib/planning/plan/added_time.h). For a balance, returns the plan with
+// the lowest product of peak and time found.
 Result<Answer> SolveJointByBest(const PlanProblem& problem, const SolveLimits& limits);
 
-// Returns the curve of memory against time for a problem without a budget. There is a plan for each
-// point, and points with more memory cost less time.
+// Returns the curve of memory against time for a problem without a budget. Each point is a plan;
+// more memory costs less time.
 Result<std::vector<CurvePoint>> TraceJointCurveByBest(const PlanProblem& problem,
                                                       const SolveLimits& limits);
 
-// Returns the first plan of this search that fits the budget, which must be given, and adds no more
-// than `enough`. If there is none, returns the best plan that it finds, or nothing if none fits.
+// Requires a budget. Returns the first plan of this search that fits it and adds at most `enough`.
+// If the search finds none, returns its best plan that fits, if any.
 Result<std::optional<Answer>> SolveJointByBestUntil(const PlanProblem& problem, Cost enough,
                                                     const SolveLimits& limits);
 

@@ -24,7 +24,7 @@
 namespace ckplan {
 namespace {
 
-// The least peak is found to within the keep-all peak divided by this.
+// The search for the lowest peak stops within this fraction of the keep-all peak.
 constexpr int64_t kMinParts = 1024;
 
 std::vector<Schedule> SchedulesOf(const BestOutcome& outcome) {
@@ -55,7 +55,7 @@ OffloadLimits OffloadLimitsOf(const PlanProblem& problem) {
   return limits;
 }
 
-// Returns the plans within the budget of the algorithms that move values by greedy rules.
+// Returns the plans within the budget from the algorithms that offload values by greedy rules.
 std::vector<Schedule> SchedulesOfGreedyOffload(const PlanProblem& problem,
                                                const SolveLimits& limits) {
   std::vector<Schedule> schedules;
@@ -66,11 +66,11 @@ std::vector<Schedule> SchedulesOfGreedyOffload(const PlanProblem& problem,
   return schedules;
 }
 
-// Searches for plans within the budget that may move values to the host. Each search continues from
-// what those before it have found, so more effort never makes a plan worse.
+// Searches for plans within the budget that can offload values to the host. Each search continues
+// from the results before it, so more effort never makes a plan worse.
 class OffloadBudgetSearch {
  public:
-  // The plan is no worse than those of `known` within the budget. One that adds no more than
+  // The plan is at least as good as those of `known` that fit the budget. A plan that adds at most
   // `enough` ends the search.
   OffloadBudgetSearch(const PlanProblem& problem, const SolveLimits& limits,
                       std::vector<Schedule> known, std::optional<int64_t> enough = std::nullopt)
@@ -102,21 +102,21 @@ class OffloadBudgetSearch {
 
   void AddStart(Schedule start) { starts_.push_back(std::move(start)); }
 
-  // Whether a search with more effort can add nothing.
+  // Tells whether more effort can't improve the result.
   bool IsFinal() const {
-    const bool is_enough = enough_ && Added() && *Added() <= *enough_;
+    const bool is_enough = enough_ && AddedTime() && *AddedTime() <= *enough_;
     return is_enough || found_->is_optimal || stop_.stop_requested();
   }
 
-  // Returns what the plan adds, if one fits.
-  std::optional<int64_t> Added() const {
+  // Returns the added time, if a plan fits.
+  std::optional<int64_t> AddedTime() const {
     return found_->best ? std::optional(found_->best->overhead) : std::nullopt;
   }
 
-  // Returns the best plan. If none fits, it is the plan of least peak.
+  // Returns the best plan or, if none fits, the one with the lowest peak.
   Answer Found() const {
     const std::optional<OffloadPlan>& plan = found_->best ? found_->best : found_->nearest;
-    CKPLAN_CHECK(plan.has_value(), "the graph's own order is always a start");
+    CKPLAN_CHECK(plan.has_value(), "the graph's own order is among the starts");
     const int64_t gap = plan->overhead - found_->lower_bound;
     Answer answer{plan->schedule, found_->is_optimal,
                   GuaranteeOf(problem_, found_->scope, found_->is_optimal, gap)};
@@ -133,7 +133,7 @@ class OffloadBudgetSearch {
   const OffloadLimits limits_;
   std::vector<Schedule> starts_;
   const std::optional<int64_t> enough_;
-  std::optional<OffloadOutcome> found_;  // By the searches so far.
+  std::optional<OffloadOutcome> found_;  // The result of the searches so far.
 };
 
 Result<Answer> SolveWithKnown(std::vector<Schedule> known, const PlanProblem& problem,
@@ -144,7 +144,7 @@ Result<Answer> SolveWithKnown(std::vector<Schedule> known, const PlanProblem& pr
   return search.Found();
 }
 
-// Searches for the plan that the same request gets without a link.
+// Searches for the plan of the same request without a link.
 class OnDeviceSearch {
  public:
   OnDeviceSearch(const PlanProblem& problem, const SolveLimits& limits)
@@ -152,7 +152,7 @@ class OnDeviceSearch {
     options_.budget = problem.budget.value().count();
   }
 
-  // Efforts have to rise.
+  // Efforts must increase between calls.
   Result<Done> Search(SearchEffort effort) {
     options_.work = WorkOf(effort);
     CKPLAN_ASSIGN_OR_RETURN(BestOutcome best,
@@ -163,7 +163,8 @@ class OnDeviceSearch {
     return Done{};
   }
 
-  // As Search, unless it is proven that no plan without copies adds less than `added`.
+  // Does the same, but stops once it is proven that every plan without copies adds at least
+  // `added`.
   Result<Done> SearchBelow(int64_t added, SearchEffort effort) {
     BestOptions proof = options_;
     proof.enough = added - 1;
@@ -177,7 +178,7 @@ class OnDeviceSearch {
     return is_final_ ? Done{} : Search(effort);
   }
 
-  // Whether a search with more effort can add nothing.
+  // Tells whether more effort can't improve the result.
   bool IsFinal() const { return is_final_; }
   const BestOutcome& best() const { return best_; }
 
@@ -186,7 +187,7 @@ class OnDeviceSearch {
   const SolveLimits& limits_;
   BestProblem shared_;
   BestOptions options_;
-  BestOutcome best_;  // By the searches so far.
+  BestOutcome best_;  // The result of the searches so far.
   bool is_final_ = false;
 };
 
@@ -201,7 +202,7 @@ class OffloadPlanSearch : public PlanSearch {
                                                                : kQuickOffloadEffort),
         bound_{Bytes(LargestNeed(graph_)), PeakProof::kWorkingSet, BoundScope::kAnyOrder} {}
 
-  // Returns the greatest lower bound of the peak that the searches have proven.
+  // The best lower bound on the peak that the searches have proven.
   const PeakBound& bound() const { return bound_; }
   int64_t LeastPeak() override { return bound_.bytes.count(); }
 
@@ -233,8 +234,8 @@ class OffloadPlanSearch : public PlanSearch {
   PeakBound bound_;
 };
 
-// The plans found within several budgets, and the search that finds them. It begins with a known
-// plan and that of keeping everything.
+// Searches for plans within several budgets, starting from a known plan and keep-all, and stores
+// them.
 class OffloadCurve {
  public:
   OffloadCurve(const PlanProblem& problem, const Schedule& known)
@@ -243,10 +244,10 @@ class OffloadCurve {
   TradeOff& plans() { return plans_; }
   const PeakBound& bound() const { return search_->bound(); }
 
-  // Returns a plan of no higher peak that adds no more, and that may have taken longer to find.
+  // Returns a plan of no higher peak that adds no more time. May run a longer search.
   Result<Answer> SolveFrom(const PricedPlan& plan, const SolveLimits& limits) const {
     PlanProblem within = problem_;
-    within.wants_least_peak = false;
+    within.minimizes_peak = false;
     within.most_added.reset();
     within.balance.reset();
     within.budget = Bytes(plan.peak);
@@ -259,7 +260,7 @@ class OffloadCurve {
       : problem_(problem),
         search_(search.get()),
         plans_(std::move(search),
-               ScheduleOfRuns(problem.Constrained(OwnOrder(problem.step.joint())))) {
+               ScheduleOfRuns(problem.Constrain(OwnOrder(problem.step.joint())))) {
     plans_.Add(known);
   }
 
@@ -268,8 +269,8 @@ class OffloadCurve {
   TradeOff plans_;
 };
 
-// Looks for the plan of the least peak that adds at most `most_added`, then for the points of the
-// curve that are shown (lib/planning/plan/added_time.h).
+// Searches for the plan with the lowest peak that adds at most `most_added`, then for the other
+// points that the user sees (lib/planning/plan/added_time.h).
 Result<Done> SearchShownPoints(Cost most_added, Cost step, TradeOff* trade_off) {
   CKPLAN_RETURN_IF_ERROR(trade_off->SearchWithin(most_added.count()));
   for (const double percent : kShownAddedPercents) {
@@ -279,9 +280,9 @@ Result<Done> SearchShownPoints(Cost most_added, Cost step, TradeOff* trade_off) 
   return trade_off->SearchMin(TradeOff::kNear);
 }
 
-// Calls `search`. After a stop, what was found by then is kept.
+// Calls `search`, and keeps its results after a stop.
 template <typename Search>
-Result<Done> UntilStopped(const Search& search) {
+Result<Done> KeepOnStop(const Search& search) {
   try {
     return search();
   } catch (const Stopped&) {
@@ -289,35 +290,35 @@ Result<Done> UntilStopped(const Search& search) {
   }
 }
 
-// Returns the plan of least peak that is found, with the least time found for that peak.
+// Returns the plan with the lowest peak found, and the least time found for that peak.
 Result<Answer> SolveOffloadForMinPeak(const PlanProblem& problem, const Schedule& known,
                                       const SolveLimits& limits) {
   OffloadCurve curve(problem, known);
-  CKPLAN_RETURN_IF_ERROR(UntilStopped([&] { return curve.plans().SearchMin(kMinParts); }));
+  CKPLAN_RETURN_IF_ERROR(KeepOnStop([&] { return curve.plans().SearchMin(kMinParts); }));
   const PricedPlan& least = curve.plans().Least();
   CKPLAN_ASSIGN_OR_RETURN(Answer answer, curve.SolveFrom(least, limits));
   PeakBound& bound = answer.certificate->peak;
   if (curve.bound().bytes > bound.bytes) bound = curve.bound();
   const bool is_least = bound.bytes.count() == least.peak;
   answer.is_optimal &= is_least;
-  if (is_least) answer.guarantee.insert(0, MinPeakProven(bound.scope, problem.request));
+  if (is_least) answer.guarantee.insert(0, MinPeakGuarantee(bound.scope, problem.request));
   return answer;
 }
 
-// Returns the plan of the least peak found that adds no more than plans without a budget may add,
-// or that the balance prefers.
+// Returns the plan with the best balance or, without a balance, the plan with the lowest peak found
+// that adds no more than a plan without a budget may.
 Result<Answer> SolveOffloadOnCurve(const PlanProblem& problem, const Schedule& known,
                                    const SolveLimits& limits) {
   OffloadCurve curve(problem, known);
   TradeOff& plans = curve.plans();
-  const Cost most_added = AllowedAddition(problem);
+  const Cost most_added = AllowedAddedTime(problem);
   const auto search = [&]() -> Result<Done> {
     if (!problem.balance) return SearchShownPoints(most_added, problem.step.cost(), &plans);
     CKPLAN_RETURN_IF_ERROR(plans.SearchEvenly(kCurveBudgets));
     CKPLAN_RETURN_IF_ERROR(plans.SearchMin(TradeOff::kNear));
     return plans.SearchForBalance(*problem.balance);
   };
-  CKPLAN_RETURN_IF_ERROR(UntilStopped(search));
+  CKPLAN_RETURN_IF_ERROR(KeepOnStop(search));
   CKPLAN_ASSIGN_OR_RETURN(
       Answer answer,
       curve.SolveFrom(problem.balance ? plans.At(problem.balance->BestOf(plans.Points()))
@@ -334,21 +335,22 @@ Result<Answer> SolveOffloadOnCurve(const PlanProblem& problem, const Schedule& k
   return answer;
 }
 
-// Returns a plan of less peak than `nearest`, which exceeds the budget, if one is found.
-Result<Answer> NearerTo(const PlanProblem& problem, Answer nearest) {
+// Returns a plan with a lower peak than `nearest`, which exceeds the budget, if the search finds
+// one.
+Result<Answer> ImproveNearest(const PlanProblem& problem, Answer nearest) {
   OffloadCurve curve(problem, nearest.schedule);
   curve.plans().Refuse(problem.budget->count());
   CKPLAN_RETURN_IF_ERROR(
-      UntilStopped([&] { return curve.plans().SearchWithin(TradeOff::kAnyTime, kMinParts); }));
+      KeepOnStop([&] { return curve.plans().SearchWithin(TradeOff::kAnyTime, kMinParts); }));
   nearest.schedule = curve.plans().Least().schedule;
   return nearest;
 }
 
-// Returns the best plan found within the budget that may move values to the host; if none fits, the
-// plan of least peak. It is no worse than the plan that the same request gets without a link: after
-// a quick search for a plan without copies, further search for one is left out only if it is proven
-// that none adds less than what was found.
-Result<Answer> BestOffloadWithin(const PlanProblem& problem, const SolveLimits& limits) {
+// Returns the best plan within the budget that can offload values to the host or, if none fits, the
+// plan with the lowest peak. It is at least as good as the plan for the same request without a
+// link: after a quick search for a plan without copies, skip the longer one only if no such plan
+// can add less time.
+Result<Answer> SolveBestOffload(const PlanProblem& problem, const SolveLimits& limits) {
   OnDeviceSearch staying(problem, limits);
   CKPLAN_RETURN_IF_ERROR(staying.Search(SearchEffort::kQuick));
   OffloadBudgetSearch moving(problem, limits, SchedulesOf(staying.best()));
@@ -356,10 +358,10 @@ Result<Answer> BestOffloadWithin(const PlanProblem& problem, const SolveLimits& 
     const bool is_first = effort == SearchEffort::kQuick;
     if (is_first || !moving.IsFinal()) CKPLAN_RETURN_IF_ERROR(moving.Search(effort));
     if (!is_first && !staying.IsFinal()) {
-      CKPLAN_RETURN_IF_ERROR(moving.Added() ? staying.SearchBelow(*moving.Added(), effort)
-                                            : staying.Search(effort));
+      CKPLAN_RETURN_IF_ERROR(moving.AddedTime() ? staying.SearchBelow(*moving.AddedTime(), effort)
+                                                : staying.Search(effort));
       const BestOutcome& best = staying.best();
-      if (best.runs && (!moving.Added() || best.overhead < *moving.Added())) {
+      if (best.runs && (!moving.AddedTime() || best.overhead < *moving.AddedTime())) {
         moving.AddStart(ScheduleOfRuns(*best.runs));
         CKPLAN_RETURN_IF_ERROR(moving.Search(effort));
       }
@@ -373,15 +375,15 @@ Result<Answer> BestOffloadWithin(const PlanProblem& problem, const SolveLimits& 
 }  // namespace
 
 Result<Answer> SolveOffloadWithin(const PlanProblem& problem, const SolveLimits& limits) {
-  CKPLAN_ASSIGN_OR_RETURN(Answer answer, BestOffloadWithin(problem, limits));
+  CKPLAN_ASSIGN_OR_RETURN(Answer answer, SolveBestOffload(problem, limits));
   const Bytes peak = Simulator(problem.step).Run(answer.schedule).value().peak;
-  return peak <= *problem.budget ? std::move(answer) : NearerTo(problem, std::move(answer));
+  return peak <= *problem.budget ? std::move(answer) : ImproveNearest(problem, std::move(answer));
 }
 
-Result<Answer> SolveOffloadFrom(const Schedule& without, const PlanProblem& problem,
-                                const SolveLimits& limits) {
-  return problem.wants_least_peak ? SolveOffloadForMinPeak(problem, without, limits)
-                                  : SolveOffloadOnCurve(problem, without, limits);
+Result<Answer> SolveOffloadWithoutBudget(const Schedule& without, const PlanProblem& problem,
+                                         const SolveLimits& limits) {
+  return problem.minimizes_peak ? SolveOffloadForMinPeak(problem, without, limits)
+                                : SolveOffloadOnCurve(problem, without, limits);
 }
 
 Result<std::optional<Answer>> SolveOffloadUntil(const PlanProblem& problem, Cost enough,
@@ -404,7 +406,7 @@ Result<std::vector<CurvePoint>> TraceOffloadCurve(const Schedule& without,
                                                   const PlanProblem& problem) {
   OffloadCurve curve(problem, without);
   TradeOff& plans = curve.plans();
-  CKPLAN_RETURN_IF_ERROR(SearchShownPoints(AllowedAddition(problem), problem.step.cost(), &plans));
+  CKPLAN_RETURN_IF_ERROR(SearchShownPoints(AllowedAddedTime(problem), problem.step.cost(), &plans));
   CKPLAN_RETURN_IF_ERROR(plans.SearchEvenly(kCurveBudgets));
   return plans.Points();
 }

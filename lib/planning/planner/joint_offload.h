@@ -1,5 +1,5 @@
-// Plans of a joint graph by `best` that may move values to the host (lib/planning/algorithms/best/
-// offload_best.h), no worse than those of the same request without a link.
+// Plans joint graphs with `best` and offloading (lib/planning/algorithms/best/offload_best.h). The
+// plans are at least as good as those for the same request without a link.
 #pragma once
 
 #include <optional>
@@ -13,14 +13,13 @@
 
 namespace ckplan {
 
-// Returns the best plan within the budget, which must be given. If none is found, returns the plan
-// of the least peak that is found.
+// Requires a budget. Returns the best plan within it or, if none is found, the plan with the lowest
+// peak found.
 Result<Answer> SolveOffloadWithin(const PlanProblem& problem, const SolveLimits& limits);
 
-// Returns the answer to a problem without a budget. `without` is the plan for the same problem
-// without a link.
-Result<Answer> SolveOffloadFrom(const Schedule& without, const PlanProblem& problem,
-                                const SolveLimits& limits);
+// Solves a problem without a budget. `without` is the plan for the same problem without a link.
+Result<Answer> SolveOffloadWithoutBudget(const Schedule& without, const PlanProblem& problem,
+                                         const SolveLimits& limits);
 // Returns the curve of memory against time; see TraceJointCurveByBest (joint_best.h).
 Result<std::vector<CurvePoint>> TraceOffloadCurve(const Schedule& without,
                                                   const PlanProblem& problem);

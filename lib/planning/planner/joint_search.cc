@@ -16,8 +16,8 @@ bool IsEnough(const BestOptions& options, const BestOutcome& best) {
 }  // namespace
 
 WarmStartLimits WarmStartLimitsFor(SearchEffort effort) {
-  return {WarmStartWork(effort), /*wants_own_order=*/true,
-          /*wants_slow=*/effort != SearchEffort::kQuick};
+  return {WarmStartWork(effort), /*include_own_order=*/true,
+          /*include_slow=*/effort != SearchEffort::kQuick};
 }
 
 Result<BestOutcome> SolveBestAt(SearchEffort effort, const PlanProblem& problem,
@@ -34,8 +34,7 @@ Result<BestOutcome> SolveBestAt(SearchEffort effort, const PlanProblem& problem,
     if (!best.runs || overhead < best.overhead) again.starts.push_back(RunsOf(other));
   }
   if (again.starts.size() == known) return best;
-  // Programs and cuts would find the same plans again, but the annealing continues from a better
-  // plan.
+  // Programs and cuts would only find the same plans, but annealing continues from a better plan.
   again.work.programs = again.work.any_order = 0;
   again.before = &best;
   return SolveBest(shared, again);

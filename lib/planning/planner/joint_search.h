@@ -1,4 +1,4 @@
-// What searches of `best` for plans of a joint graph share, with copies to the host and without.
+// Code shared by the searches of `best` for plans of a joint graph, with and without offloading.
 #pragma once
 
 #include <cstddef>
@@ -14,16 +14,16 @@ namespace ckplan {
 
 WarmStartLimits WarmStartLimitsFor(SearchEffort effort);
 
-// Returns the best plan within the budget. It is no worse than those of the other algorithms.
+// Returns the best plan within the budget, at least as good as those of the other algorithms.
 Result<BestOutcome> SolveBestAt(SearchEffort effort, const PlanProblem& problem,
                                 BestProblem* shared, const BestOptions& options,
                                 const SolveLimits& limits);
 
-// Whether a search with more effort can add nothing.
+// Tells whether more effort can't improve the result.
 bool IsFinal(const BestOptions& options, const BestOutcome& best, const SolveLimits& limits);
 
-// Searches with less effort first, so that more effort never makes a plan worse. Goes on after
-// `options.before`, if that is set: it is the outcome of as many efforts as are `done`.
+// Searches with low effort first, so that more effort never makes a plan worse. If `options.before`
+// is set, it is the outcome of the first `done` efforts, and the search continues from there.
 Result<BestOutcome> SolveBestWithin(const PlanProblem& problem, BestProblem* shared,
                                     BestOptions options, const SolveLimits& limits,
                                     size_t done = 0);

@@ -14,8 +14,8 @@ namespace ckplan {
 namespace {
 
 constexpr int kRefinements = 4;
-constexpr int64_t kAddedPrecision = 1000;  // Budgets that are nearer than this part are not tried.
-constexpr int64_t kMaxMisfits = 3;         // At 4 grid steps.
+constexpr int64_t kAddedPrecision = 1000;  // Skips budgets that differ by less than 1/1000.
+constexpr int64_t kMaxMisfits = 3;         // Four grid steps apart.
 constexpr int64_t kFarOff = 5;             // A fifth above the budget.
 
 Problem ProblemOf(const TensorGraph& graph, const PlanRequest& request,
@@ -27,7 +27,7 @@ Problem ProblemOf(const TensorGraph& graph, const PlanRequest& request,
   return problem;
 }
 
-// Less overhead is better, then less memory, then the lower setting.
+// Prefers less overhead, then less memory, then the lower setting.
 bool IsBetterForTime(const Candidate& a, const Candidate& b) {
   return std::tuple(a.simulation.overhead, a.simulation.peak, a.setting) <
          std::tuple(b.simulation.overhead, b.simulation.peak, b.setting);
@@ -52,7 +52,7 @@ View::View(const TrainingStep& judged, const PlanRequest& request)
       uses_liveness(request.uses_liveness),
       rules_(constraints ? std::optional(ScheduleRules(graph, *constraints)) : std::nullopt) {}
 
-Strategy View::OnNodes(Strategy strategy) const {
+Strategy View::UnfoldLayers(Strategy strategy) const {
   return fold ? Unfold(*fold, strategy) : strategy;
 }
 
@@ -82,9 +82,9 @@ Result<const Candidate*> KnobSearch::Refine(const Candidate* found, Bytes budget
     PollStop();
     return At(found->setting);
   });
-  if (!refined.ok()) return UnlessCutShort(std::move(refined), found);
+  if (!refined.ok()) return ResultOrBestSoFar(std::move(refined), found);
   const Simulation& simulation = (*refined)->simulation;
-  // MinPeak's plan has no less memory than any other, whatever the budget.
+  // No plan needs less memory than MinPeak's, so there is nothing to refine.
   const Bytes least = std::min(found->simulation.peak, min_grid_peak_);
   const bool fits = simulation.peak >= least && simulation.peak <= budget;
   return fits && !IsBetterForTime(*found, **refined) ? *refined : found;
@@ -113,7 +113,7 @@ Result<SolveOutcome> KnobSearch::Probe(int64_t setting) {
 }
 
 Candidate KnobSearch::Evaluate(int64_t setting, SolveOutcome outcome) {
-  outcome.strategy = view_.OnNodes(std::move(outcome.strategy));
+  outcome.strategy = view_.UnfoldLayers(std::move(outcome.strategy));
   Schedule schedule = view_.Lower(outcome.strategy);
   if (!view_.Satisfies(outcome.strategy)) {
     outcome.is_optimal = false;
@@ -125,37 +125,37 @@ Candidate KnobSearch::Evaluate(int64_t setting, SolveOutcome outcome) {
 
 Result<const Candidate*> KnobSearch::BestWithin(Bytes budget) {
   Result<const Candidate*> found = SearchWithin(budget);
-  return UnlessCutShort(std::move(found), BestBetween(Bytes(0), budget));
+  return ResultOrBestSoFar(std::move(found), BestBetween(Bytes(0), budget));
 }
 
 Result<const Candidate*> KnobSearch::MinPeak() {
   Result<const Candidate*> found = SearchMinPeak();
   Settings settings;
   for (const auto& [setting, candidate] : tried_) settings.insert(setting);
-  return UnlessCutShort(std::move(found), LeastOf(settings));
+  return ResultOrBestSoFar(std::move(found), LowestPeakOf(settings));
 }
 
-Result<const Candidate*> KnobSearch::MinPeakAdding(Cost most) {
+Result<const Candidate*> KnobSearch::MinPeakAdding(Cost max_added) {
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, MinPeak());
-  // More memory costs less time, nearly always: halve the range of budgets.
+  // More memory nearly always costs less time, so bisect over budgets.
   Bytes low = least->simulation.peak;
   Bytes high = std::max(low, KeepAllPeak(view_.step));
-  while (least->simulation.overhead > most && high - low > Bytes(low.count() / kAddedPrecision) &&
-         !was_stopped_) {
+  while (least->simulation.overhead > max_added &&
+         high - low > Bytes(low.count() / kAddedPrecision) && !was_stopped_) {
     const Bytes middle = low + Bytes((high - low).count() / 2);
     if (middle == low) break;
     CKPLAN_ASSIGN_OR_RETURN(const Candidate* best, BestWithin(middle));
-    const bool is_within = best != nullptr && best->simulation.overhead <= most;
+    const bool is_within = best != nullptr && best->simulation.overhead <= max_added;
     (is_within ? high : low) = middle;
   }
   CKPLAN_RETURN_IF_ERROR(BestWithin(high));
-  return LeastAdding(most);
+  return LowestPeakAdding(max_added);
 }
 
-// The best of all that was tried: first what adds no more than `most`.
-const Candidate* KnobSearch::LeastAdding(Cost most) const {
-  const auto rank = [most](const Candidate& c) {
-    const Cost above = std::max(Cost(0), c.simulation.overhead - most);
+// Returns the best plan tried, preferring those that add at most `max_added`.
+const Candidate* KnobSearch::LowestPeakAdding(Cost max_added) const {
+  const auto rank = [max_added](const Candidate& c) {
+    const Cost above = std::max(Cost(0), c.simulation.overhead - max_added);
     return std::tuple(above, c.simulation.peak, c.simulation.overhead);
   };
   const Candidate* best = one_segment_ ? &*one_segment_ : nullptr;
@@ -175,7 +175,7 @@ Result<const Candidate*> KnobSearch::Balanced(const Balance& balance) {
     if (FrontFrom(least) == front) break;
   }
   const CurvePoint best = balance.BestOf(FrontFrom(least));
-  const std::vector<const Candidate*> all = From(least);
+  const std::vector<const Candidate*> all = CandidatesFrom(least);
   const Candidate* const found =
       *std::find_if(all.begin(), all.end(),
                     [&](const Candidate* candidate) { return candidate->point() == best; });
@@ -189,9 +189,9 @@ Result<Done> KnobSearch::TryBudgets(const std::vector<Bytes>& budgets) {
   return Done{};
 }
 
-// Returns all candidates but those with a lower peak than a plan for the least peak has: within
-// their peaks, BestWithin finds no plan.
-std::vector<const Candidate*> KnobSearch::From(Bytes least) const {
+// Returns all candidates except those with a lower peak than MinPeak's plan, because BestWithin
+// finds no plan for such budgets.
+std::vector<const Candidate*> KnobSearch::CandidatesFrom(Bytes least) const {
   std::vector<const Candidate*> all;
   for (const auto& [setting, candidate] : tried_) all.push_back(&candidate);
   if (one_segment_) all.push_back(&*one_segment_);
@@ -201,13 +201,15 @@ std::vector<const Candidate*> KnobSearch::From(Bytes least) const {
 
 std::vector<CurvePoint> KnobSearch::FrontFrom(Bytes least) const {
   std::vector<CurvePoint> points;
-  for (const Candidate* const candidate : From(least)) points.push_back(candidate->point());
+  for (const Candidate* const candidate : CandidatesFrom(least)) {
+    points.push_back(candidate->point());
+  }
   return FrontOf(std::move(points));
 }
 
-// Returns what was found or, if a stop came first, the best plan so far.
-Result<const Candidate*> KnobSearch::UnlessCutShort(Result<const Candidate*> found,
-                                                    const Candidate* so_far) {
+// Returns `found` or, after a stop, the best plan so far.
+Result<const Candidate*> KnobSearch::ResultOrBestSoFar(Result<const Candidate*> found,
+                                                       const Candidate* so_far) {
   const bool is_stopped = !found.ok() && found.error().code == ErrorCode::kTimeout;
   if (!is_stopped || so_far == nullptr) return found;
   was_stopped_ = true;
@@ -226,14 +228,14 @@ Result<const Candidate*> KnobSearch::SearchWithin(Bytes budget) {
   const bool is_settled =
       !is_near_peak() || (best != nullptr && best->simulation.peak >= min_grid_peak_);
   if (best != nullptr && is_settled) return best;
-  // A plan that MinPeak finds in the gaps of the grid may fit although none on the grid does. If
-  // only a part of the grid was tried, a plan of the rest may fit, or the best plan may have a peak
-  // below that of MinPeak, which is not allowed.
+  // A plan that MinPeak finds between grid points may fit although none on the grid does. If only a
+  // part of the grid was tried, a plan in the rest may fit, or the best plan may have a peak below
+  // MinPeak's, which is not allowed.
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, SearchMinPeak());
   return BestBetween(least->simulation.peak, budget);
 }
 
-// Does the search of SearchWithin for a knob that limits the peak.
+// SearchWithin for a knob that limits the peak.
 Result<const Candidate*> KnobSearch::WithinLimit(Bytes budget) {
   const Knob knob = solver_.knob();
   if (!limits_own_peak()) {
@@ -246,8 +248,7 @@ Result<const Candidate*> KnobSearch::WithinLimit(Bytes budget) {
   return found.ok() && (*found)->simulation.peak > budget ? nullptr : found;
 }
 
-// Tries the least limit at which there is a plan. If limits say little about the measured peak,
-// tries many.
+// Tries the lowest feasible limit, or many limits if they predict the measured peak badly.
 Result<KnobSearch::Settings> KnobSearch::TryLimits() {
   constexpr int64_t kLimits = 16;
   const Knob knob = solver_.knob();
@@ -264,14 +265,14 @@ Result<KnobSearch::Settings> KnobSearch::TryLimits() {
   return settings;
 }
 
-// Tries the part of the grid that matters for a budget, then halves the gap beside the best plan.
+// Tries the part of the grid near a budget, then bisects next to the best plan.
 Result<const Candidate*> KnobSearch::BestAround(Bytes budget) {
   CKPLAN_ASSIGN_OR_RETURN(Settings settings, TryAround(budget));
   CKPLAN_RETURN_IF_ERROR(HalveAround(budget, &settings));
   return BestOf(settings, budget);
 }
 
-// Halves the gap beside the best plan a few times, and adds the settings that it tries.
+// Bisects next to the best plan a few times, and adds the settings tried.
 Result<Done> KnobSearch::HalveAround(Bytes budget, Settings* settings) {
   for (int i = 0; i < kRefinements; ++i) {
     const Candidate* best = BestOf(*settings, budget);
@@ -284,8 +285,8 @@ Result<Done> KnobSearch::HalveAround(Bytes budget, Settings* settings) {
 }
 
 // Returns all settings that BestAround would try for any budget. BestAround only compares peaks
-// with the budget, so the peaks of these settings stand for all budgets.
-Result<KnobSearch::Settings> KnobSearch::AroundEveryBudget(const std::vector<int64_t>& grid) {
+// with the budget, so using these settings' peaks as budgets is enough.
+Result<KnobSearch::Settings> KnobSearch::SettingsForAllBudgets(const std::vector<int64_t>& grid) {
   Settings all;
   std::set<Bytes> seen;
   std::vector<Bytes> budgets;
@@ -307,7 +308,7 @@ Result<KnobSearch::Settings> KnobSearch::AroundEveryBudget(const std::vector<int
   return all;
 }
 
-// Returns the best of the settings whose peak is within the budget, or null if there is none.
+// Returns the best setting whose peak fits the budget, or null.
 const Candidate* KnobSearch::BestOf(const Settings& settings, Bytes budget) const {
   const Candidate* found = nullptr;
   for (const int64_t setting : settings) {
@@ -318,7 +319,7 @@ const Candidate* KnobSearch::BestOf(const Settings& settings, Bytes budget) cons
   return found;
 }
 
-// Returns the best of all settings tried so far with a peak in the range, or null if there is none.
+// Returns the best of all settings tried so far with a peak in the range, or null.
 const Candidate* KnobSearch::BestBetween(Bytes low, Bytes high) const {
   const Candidate* found = nullptr;
   for (const auto& [setting, candidate] : tried_) {
@@ -328,7 +329,7 @@ const Candidate* KnobSearch::BestBetween(Bytes low, Bytes high) const {
   return found;
 }
 
-const Candidate* KnobSearch::LeastOf(const Settings& settings) const {
+const Candidate* KnobSearch::LowestPeakOf(const Settings& settings) const {
   const Candidate* least = nullptr;
   for (const int64_t setting : settings) {
     const Candidate& candidate = tried_.at(setting);
@@ -337,7 +338,7 @@ const Candidate* KnobSearch::LeastOf(const Settings& settings) const {
   return least;
 }
 
-// The settings considered do not depend on what has been tried before.
+// Considers the same settings regardless of what was tried before.
 Result<const Candidate*> KnobSearch::SearchMinPeak() {
   Settings settings;
   if (is_peak_limit()) {
@@ -350,19 +351,19 @@ Result<const Candidate*> KnobSearch::SearchMinPeak() {
     const std::vector<int64_t> grid = Grid();
     settings.insert(grid.begin(), grid.end());
     for (int i = 0; i < kRefinements; ++i) {
-      const auto at = settings.find(LeastOf(settings)->setting);
+      const auto at = settings.find(LowestPeakOf(settings)->setting);
       const auto next = std::next(at) == settings.end() ? *at : *std::next(at);
       const auto previous = at == settings.begin() ? *at : *std::prev(at);
       CKPLAN_RETURN_IF_ERROR(TryMiddle(*at, next, &settings));
       CKPLAN_RETURN_IF_ERROR(TryMiddle(previous, *at, &settings));
     }
     if (!is_near_peak()) {
-      CKPLAN_ASSIGN_OR_RETURN(Settings others, AroundEveryBudget(grid));
+      CKPLAN_ASSIGN_OR_RETURN(Settings others, SettingsForAllBudgets(grid));
       settings.merge(others);
     }
   }
   const Candidate* one_segment = TryOneSegment();
-  const Candidate* least = LeastOf(settings);
+  const Candidate* least = LowestPeakOf(settings);
   const bool is_less = one_segment != nullptr && IsBetterForMemory(*one_segment, *least);
   return is_less ? one_segment : least;
 }
@@ -374,7 +375,7 @@ Result<Done> KnobSearch::TryMiddle(int64_t low, int64_t high, Settings* settings
   return Done{};
 }
 
-// Tries every setting of the grid, and halves every gap between them a few times.
+// Tries every setting of the grid, and bisects every gap a few times.
 Result<Done> KnobSearch::TryAll() {
   if (solver_.knob().kind == Knob::Kind::kPaperBudget) return TryWholeFront();
   const std::vector<int64_t> grid = Grid();
@@ -389,8 +390,8 @@ Result<Done> KnobSearch::TryAll() {
   return Done{};
 }
 
-// A plan for a budget of the paper is also the plan for every smaller one down to its own peak, so
-// that peak stands for all of them, and the next plan is found just below it.
+// A plan for a paper's budget is also the plan for every smaller budget down to its own peak. So
+// its peak covers that whole range, and the next plan lies just below it.
 Result<Done> KnobSearch::TryWholeFront() {
   const Knob knob = solver_.knob();
   for (int64_t setting = knob.max; setting >= knob.min; --setting) {
@@ -402,7 +403,7 @@ Result<Done> KnobSearch::TryWholeFront() {
   return Done{};
 }
 
-// Returns settings in equal ratios, from the least to the largest of the range.
+// Returns settings in geometric progression over the whole range.
 std::vector<int64_t> KnobSearch::Grid() const {
   const Knob knob = solver_.knob();
   std::vector<int64_t> grid = {knob.min};
@@ -424,11 +425,11 @@ Result<const Candidate*> KnobSearch::TryOnGrid(int64_t setting) {
   return candidate;
 }
 
-// Tries the part of the grid that matters for a budget. If the knob is a budget on a whole plan,
-// the simulated peak is mostly below the setting. So the search starts at the budget, goes up until
-// several plans in a row do not fit or one is far off, and goes down only if none fits. Other knobs
-// say nothing about the peak, and either end of their range can need the most, so the whole grid is
-// tried.
+// Tries the part of the grid near a budget. If the knob is a budget on a whole plan, the simulated
+// peak is mostly below the setting. So the search starts at the budget and goes up until several
+// plans in a row don't fit, or one is far off; it goes down only if none fits. Other knobs say
+// nothing about the peak, and either end of their range can need the most memory, so the search
+// tries the whole grid.
 Result<KnobSearch::Settings> KnobSearch::TryAround(Bytes budget) {
   const auto fits = [&](const Candidate& c) { return c.simulation.peak <= budget; };
   const std::vector<int64_t> grid = Grid();
@@ -455,9 +456,9 @@ Result<KnobSearch::Settings> KnobSearch::TryAround(Bytes budget) {
   return settings;
 }
 
-// Returns the plan of the canonical strategy {V}, or null for knobs that are not a paper budget.
-// Its only segment is the last, which is kept, so it recomputes nothing. But Eq. 1 charges it in
-// full, so no setting of the knob leads to it.
+// Returns the plan of the canonical strategy {V}, or null unless the knob is a paper budget. Its
+// only segment is the last one, which is kept, so it recomputes nothing. But Eq. 1 charges for all
+// of it, so no setting of the knob leads to it.
 const Candidate* KnobSearch::TryOneSegment() {
   if (solver_.knob().kind != Knob::Kind::kPaperBudget) return nullptr;
   if (one_segment_) return &*one_segment_;
@@ -469,17 +470,17 @@ const Candidate* KnobSearch::TryOneSegment() {
   outcome.paper = {std::nullopt, figures.peak, figures.overhead};
   outcome.is_optimal = true;
   outcome.guarantee = "one segment fits the budget: nothing is recomputed";
-  // A plan with a setting is preferred to an equal one without.
+  // Prefer an equal plan that has a setting.
   return &one_segment_.emplace(Evaluate(Candidate::kNoSetting, std::move(outcome)));
 }
 
-// Sets middle_ to a setting strictly between the two. Returns false if they are too close together.
+// Sets middle_ to a setting strictly between the two. Returns false if there is none.
 bool KnobSearch::HalveGap(int64_t low, int64_t high) {
   middle_ = low + (high - low) / 2;
   return middle_ > low && high - low > low / 1000;
 }
 
-// Halves the gap between the best setting that fits and its neighbour that keeps more.
+// Bisects between the best setting that fits and the next one that keeps more.
 bool KnobSearch::HalveTowardsLessOverhead(const Candidate& best, const Settings& settings) {
   const auto at = settings.find(best.setting);
   if (solver_.knob().kind == Knob::Kind::kSegmentBudget) {

@@ -124,12 +124,12 @@ TEST_CASE("knobs: who has no such knob, or not this setting, says what there is"
     std::string message;
   } kRows[] = {
       {RequestWith("keep-all", KnobSetting{"segments", 5}),
-       "keep-all has no knob segments, nor any other"},
+       "keep-all has no knob segments or any other"},
       {RequestWith("chen-sqrt", KnobSetting{"k", 5}),
        "chen-sqrt has no knob k; its knob is segments, number of segments: 1 to the number of "
        "vertices to cut at"},
       {RequestWith("auto", KnobSetting{"k", 5}),
-       "auto tries the settings of all algorithms; name the one whose k is meant"},
+       "auto tries the settings of all algorithms; name the algorithm that k belongs to"},
       {RequestWith("chen-sqrt", KnobSetting{"segments", 17}),
        "segments=17 is out of range for chen-sqrt: on this graph segments is 1 to 16"},
       {RequestWith("chen-sqrt", KnobSetting{"segments", 0}),
@@ -162,7 +162,7 @@ TEST_CASE("knobs: a budget is held against the plan of the setting, and the peak
   const Result<Plan> refused = MakePlan(graph, request, {});
   REQUIRE_FALSE(refused.ok());
   CHECK(refused.error().code == ErrorCode::kInfeasible);
-  CHECK(refused.error().message.find("chen-sqrt with segments=2 finds no plan within") !=
+  CHECK(refused.error().message.find("chen-sqrt with segments=2 found no plan within") !=
         std::string::npos);
   CHECK(refused.error().message.find("(" + std::to_string(peak.count()) + " bytes") !=
         std::string::npos);

@@ -8,13 +8,12 @@ namespace {
 
 // A guess beyond all measured counts is at most this many times the largest that fits.
 constexpr int64_t kMaxGrowth = 16;
-// This many guesses by the line may lie on the same side of the edge before the gap is halved.
+// After this many linear guesses on the same side, bisect.
 constexpr int kMaxInARow = 3;
-// Counts beyond the edge are tried up to one part in this many further.
+// How far beyond the largest size to look: one part in this many.
 constexpr int64_t kPartBeyond = 16;
 
-// Returns the count at which the straight line through both points reaches 1, rounded down, or
-// nothing if it never does.
+// Returns the count, rounded down, at which the line through both points reaches 1, if it does.
 std::optional<int64_t> CountAtOne(const MeasuredCount& a, const MeasuredCount& b) {
   const double slope = (b.value - a.value) / static_cast<double>(b.count - a.count);
   if (!std::isfinite(slope) || slope <= 0) return std::nullopt;
@@ -31,7 +30,7 @@ class LargestSizeFinder {
   Result<LargestSize> Run() && {
     if (!IsFound() && search_.first_guess) {
       CKPLAN_RETURN_IF_ERROR(Try(*search_.first_guess));
-      // The edge is expected at the guess, so the next count probably does not fit.
+      // The guess should be the largest that fits, so the next count probably doesn't.
       if (!IsFound() && !high_) CKPLAN_RETURN_IF_ERROR(Try(reached_ + 1));
     }
     do {
@@ -47,7 +46,7 @@ class LargestSizeFinder {
     return high_ ? high_->count - low_.count <= Unit() : low_.count >= kMaxCount;
   }
 
-  // If a count beyond the edge fits, the edge is no longer found.
+  // If a larger count fits, the search continues.
   Result<Done> LookBeyond() {
     if (search_.look_beyond == 0 || !high_) return Done{};
     const int64_t width = std::max(low_.count / kPartBeyond, search_.look_beyond);
@@ -66,7 +65,7 @@ class LargestSizeFinder {
     return Done{};
   }
 
-  // Returns the least difference of two counts that matters.
+  // Returns the smallest difference between counts that matters.
   int64_t Unit() const {
     return search_.parts > 0 ? std::max<int64_t>(1, low_.count / search_.parts) : 1;
   }
@@ -78,13 +77,13 @@ class LargestSizeFinder {
   }
 
   int64_t GuessByLine() {
-    // If the values are not on a line, guesses may lie on the same side again and again.
+    // If values are far from linear, guesses can stay on the same side forever.
     const bool is_misled = in_a_row_ >= kMaxInARow;
     if (is_misled) in_a_row_ = 0;
     const std::optional<MeasuredCount>& other = high_ ? high_ : before_;
     const std::optional<int64_t> guess = other ? CountAtOne(low_, *other) : std::nullopt;
     if (high_ && (!guess || is_misled)) return low_.count + (high_->count - low_.count) / 2;
-    // The line is flat, or there is none yet.
+    // The line is flat, or there are too few points for one.
     if (!guess) return before_ ? Limit() : low_.count + 1;
     return *guess;
   }
@@ -105,19 +104,19 @@ class LargestSizeFinder {
     reached_ = count;
     if (!search_.reach) return Done{};
     CKPLAN_ASSIGN_OR_RETURN(const int64_t reached, search_.reach(count));
-    // A count that is known not to fit shows that the estimate is wrong.
+    // A count known not to fit shows that the estimate is wrong.
     if (!high_ || reached < high_->count) reached_ = reached;
     return Done{};
   }
 
   const SizeSearch& search_;
   MeasuredCount low_;
-  int64_t reached_;  // SizeSearch::reach of `low_`, or `low_` itself if that was too far.
+  int64_t reached_;  // SizeSearch::reach of `low_`, or `low_` if that failed.
   // A second point for the line, until a count is too large.
   std::optional<MeasuredCount> before_;
   std::optional<MeasuredCount> high_;
-  bool has_fitted_ = false;  // Whether the last count that was tried fits.
-  int in_a_row_ = 0;         // The number of last counts with the same answer.
+  bool has_fitted_ = false;  // The last count tried fits.
+  int in_a_row_ = 0;         // Counts in a row that all fit, or all don't.
   bool is_last_ = false;
 };
 

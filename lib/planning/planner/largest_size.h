@@ -1,5 +1,4 @@
-// Finds the largest count that fits, such as the number of samples in a batch within the memory of
-// a device.
+// Finds the largest count that fits, such as the largest batch that fits in a device's memory.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +9,11 @@
 
 namespace ckplan {
 
-// No larger count is tried.
+// The search tries no larger count.
 inline constexpr int64_t kMaxCount = 1'000'000'000;
 
-// A count fits if its value, the fraction that it takes of what is allowed, is at most 1. The value
-// is infinite if the count can never fit.
+// A count fits if its value, the fraction of the limit that it uses, is at most 1. The value is
+// infinite if the count can never fit.
 struct MeasuredCount {
   int64_t count = 0;
   double value = 0;
@@ -22,33 +21,32 @@ struct MeasuredCount {
 
 struct SizeSearch {
   std::function<Result<double>(int64_t count)> measure;
-  // If set: returns, for a count that fits, the largest count that probably fits for the same
-  // reason. The count after that is measured next.
+  // Optional. For a count that fits, returns the largest count that probably fits for the same
+  // reason. The search measures the count after that next.
   std::function<Result<int64_t>(int64_t fits)> reach = nullptr;
   std::optional<int64_t> first_guess = std::nullopt;
-  // The search may end with a count whose value is less than 1 by no more than this.
+  // The search may end at a count whose value is within this of 1.
   double tolerance = 0;
-  // Values may fall below 1 again beyond the edge. If above 0, this many counts, evenly spaced over
-  // the next sixteenth, are tried as well. If one of them fits, the search goes on from it.
+  // Values can drop below 1 again for larger counts. If above 0, the search also tries this many
+  // counts, evenly spaced over the next sixteenth, and continues from any that fits.
   int64_t look_beyond = 0;
-  // No larger count can fit.
+  // An upper bound: no larger count can fit.
   int64_t most = kMaxCount;
-  // If above 0, large counts are not sought to the unit: of two counts that differ by less than one
-  // part in this many, the search takes the first that it meets. So the number of measured counts
-  // does not grow with them.
+  // If above 0, large counts need not be exact: counts that differ by less than one part in this
+  // many are equally good. This limits the number of measurements.
   int64_t parts = 0;
 };
 
 struct LargestSize {
   MeasuredCount fits;
-  // The next count; absent if kMaxCount fits. With parts it may be a later one, and with a
-  // tolerance a later one or absent.
+  // The next count; absent if kMaxCount fits. With `parts` it may be a later one, and with
+  // `tolerance` a later one or absent.
   std::optional<MeasuredCount> does_not;
-  bool is_last = false;  // Every count after it, up to SizeSearch::most, was measured.
+  bool is_last = false;  // All later counts up to SizeSearch::most were measured.
 };
 
-// Searches at and above `fits`, which is known to fit. Values are nearly linear in the count, so
-// the search follows the line through the last two; where the line misleads, it halves the gap.
+// Searches upwards from `fits`, which is known to fit. Values are nearly linear in the count, so
+// the search extrapolates from the last two and falls back to bisection.
 Result<LargestSize> FindLargestSize(MeasuredCount fits, const SizeSearch& search);
 
 }  // namespace ckplan

@@ -19,10 +19,10 @@ namespace {
 // The last of these has room for all gradients.
 constexpr int kAttemptsForGradients = 4;
 constexpr int kAttemptsForAllocator = 7;
-// The first of these leaves the allocator this part of the memory, and each later one twice as much
-// as the one before.
+// The first of these leaves the allocator this part of the memory; each later one leaves it twice
+// as much.
 constexpr int64_t kFirstPart = 256;
-// Halvings of the gap between a plan that does not fit and a budget that has no plan.
+// How often to bisect between a plan that doesn't fit and a budget without a plan.
 constexpr int kAttemptsBetween = 2;
 
 std::string BytesText(Bytes bytes) {
@@ -38,7 +38,7 @@ Bytes TensorsOf(const TrainingStep& step, PlanRequest request, const Plan& plan)
   return AccountFor({step, request, Bytes(0)}, plan.schedule, plan.figures.peak).tensor_bytes();
 }
 
-// The optimizer's step may need more than any backward pass.
+// The optimizer's step can need more than any backward pass.
 Error OptimizerNeedsMore(Bytes least, const PlanRequest& request) {
   return MakeError(
       ErrorCode::kInfeasible,
@@ -61,7 +61,7 @@ PlanRequest ForMinPeak(PlanRequest request) {
   return request;
 }
 
-// Returns the first plan that fits of those for smaller and smaller budgets.
+// Returns the first plan that fits, trying smaller and smaller budgets.
 Result<Plan> FirstThatFits(const TrainingStep& step, const PlanRequest& request,
                            const std::function<Result<Plan>(const PlanRequest&)>& make) {
   MemoryAttempts attempts(step, request);
@@ -78,13 +78,13 @@ Result<Plan> FirstThatFits(const TrainingStep& step, const PlanRequest& request,
   return plan;
 }
 
-// Returns the plan of least peak if it fits; otherwise the refusal, with a memory that is enough.
+// Returns the plan with the lowest peak if it fits, or else an error with a sufficient memory.
 Result<Plan> LeastOrRefusal(const TrainingStep& step, const PlanRequest& request,
                             const std::function<Result<Plan>(const PlanRequest&)>& make,
                             Error refusal) {
   Result<Plan> least = make(ForMinPeak(request));
   if (!least.ok()) {
-    // Not every algorithm can be asked for its least peak.
+    // Some algorithms can't minimize the peak.
     return least.error().code == ErrorCode::kTimeout ? std::move(least).error() : refusal;
   }
   if (MemoryAttempts(step, request).Fits(*least)) return least;
@@ -143,7 +143,7 @@ std::optional<Bytes> MemoryAttempts::PeakAfter(const Plan& plan) {
 }
 
 PlanRequest MemoryAttempts::RequestFor(Bytes peak) const {
-  // The budget no longer covers what is outside of tensors.
+  // The budget no longer covers memory outside of tensors.
   PlanRequest next = request_;
   next.memory = {};
   next.reserve.reset();

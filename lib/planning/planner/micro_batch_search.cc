@@ -17,7 +17,7 @@ constexpr int64_t kLimits = 12;
 constexpr int kHalvings = 4;
 
 // Returns the request for one micro-batch.
-PlanRequest OfOne(PlanRequest request, SearchEffort effort) {
+PlanRequest OneMicroBatchRequest(PlanRequest request, SearchEffort effort) {
   request.effort = effort;
   request.pipeline.reset();
   for (const RequestField& field : RequestFields()) {
@@ -26,8 +26,8 @@ PlanRequest OfOne(PlanRequest request, SearchEffort effort) {
   return request;
 }
 
-// Replaces the proven bound by the obvious one: no plan, in any order, has an overhead below 0.
-void ProveNothing(BestSolution* solution) {
+// Replaces the proven bound by the trivial one: an overhead of 0.
+void ResetProof(BestSolution* solution) {
   solution->lower_bound = 0;
   solution->proof = OverheadProof::kRunOnce;
   solution->scope = BoundScope::kAnyOrder;
@@ -42,13 +42,13 @@ MicroBatchSearch::MicroBatchSearch(const TensorGraph& graph, const PlanRequest& 
       one_(OfOneMicroBatch(graph)),
       request_(request),
       limits_(limits),
-      one_request_(OfOne(request, request.effort)),
-      quick_request_(OfOne(request, SearchEffort::kQuick)),
+      one_request_(OneMicroBatchRequest(request, request.effort)),
+      quick_request_(OneMicroBatchRequest(request, SearchEffort::kQuick)),
       search_(one_, one_request_, limits),
       quick_(one_, quick_request_, limits),
       simulator_(graph_) {}
 
-MicroBatchSearch::Found MicroBatchSearch::Measured(Bytes limit, BestSolution solution) {
+MicroBatchSearch::Found MicroBatchSearch::Measure(Bytes limit, BestSolution solution) {
   const Simulation simulation = simulator_.Run(*solution.schedule).value();
   return Found{limit,
                std::move(solution),
@@ -59,7 +59,7 @@ MicroBatchSearch::Found MicroBatchSearch::Measured(Bytes limit, BestSolution sol
 Result<Done> MicroBatchSearch::Try(Bytes limit, BestSearch* search) {
   CKPLAN_ASSIGN_OR_RETURN(BestSolution solution, search->Solve(limit));
   if (!solution.schedule) return Done{};
-  Add(Measured(limit, std::move(solution)));
+  Add(Measure(limit, std::move(solution)));
   return Done{};
 }
 
@@ -70,18 +70,18 @@ void MicroBatchSearch::Add(Found found) {
 }
 
 void MicroBatchSearch::AddWarmStarts(std::optional<Bytes> budget) {
-  // Slow algorithms would take long for each of many limits on one micro-batch, and `best` tries
-  // these limits itself.
-  const WarmStartLimits work{WarmStartWork(one_request_.effort), /*wants_own_order=*/true,
-                             /*wants_slow=*/false};
-  const PlanProblem problem{graph_, request_, budget, /*wants_least_peak=*/!budget};
+  // Slow algorithms would take too long for many limits on one micro-batch, and `best` tries these
+  // limits itself.
+  const WarmStartLimits work{WarmStartWork(one_request_.effort), /*include_own_order=*/true,
+                             /*include_slow=*/false};
+  const PlanProblem problem{graph_, request_, budget, /*minimizes_peak=*/!budget};
   for (const Schedule& schedule : WarmStarts(problem, work, limits_)) {
     const Cost overhead = simulator_.Run(schedule).value().overhead;
-    Found found = Measured(Bytes(0), {schedule, overhead.count()});
+    Found found = Measure(Bytes(0), {schedule, overhead.count()});
     found.limit = found.own_peak;
     Add(std::move(found));
   }
-  PollStop();  // After a stop, the other algorithms return errors; this throws Stopped instead.
+  PollStop();  // After a stop, other algorithms return errors: throw Stopped instead.
 }
 
 Result<Done> MicroBatchSearch::TryGrid() {
@@ -94,31 +94,31 @@ Result<Done> MicroBatchSearch::TryGrid() {
     const Bytes step((high - low).count() / kLimits * i);
     CKPLAN_RETURN_IF_ERROR(Try(i == kLimits ? high : low + step, &quick_));
   }
-  // The plan of least peak may differ from the plan that is found for this peak as a limit.
-  found_.insert(found_.begin(), Measured(low, std::move(least)));
+  // The plan with the lowest peak may differ from the plan found with this peak as the limit.
+  found_.insert(found_.begin(), Measure(low, std::move(least)));
   AddWarmStarts(std::nullopt);
-  return GoBelowLeast();
+  return LowerMinPeak();
 }
 
-// Lowers the least peak found as long as one search for a byte less succeeds. Otherwise Solve,
-// which begins with such a search, could find less than FindMin.
-Result<Done> MicroBatchSearch::GoBelowLeast() {
-  for (Bytes least = LeastFound().point.peak;;) {
+// Lowers the lowest peak found as long as a search for one byte less succeeds. Otherwise Solve,
+// which starts with such a search, could find a lower peak than FindMin.
+Result<Done> MicroBatchSearch::LowerMinPeak() {
+  for (Bytes least = LowestPeakFound().point.peak;;) {
     CKPLAN_RETURN_IF_ERROR(Try(least - Bytes(1), &search_));
-    const Bytes now = LeastFound().point.peak;
+    const Bytes now = LowestPeakFound().point.peak;
     if (now == least) return Done{};
     least = now;
   }
 }
 
-const MicroBatchSearch::Found& MicroBatchSearch::LeastFound() const {
+const MicroBatchSearch::Found& MicroBatchSearch::LowestPeakFound() const {
   return *std::min_element(found_.begin(), found_.end(), [](const Found& a, const Found& b) {
     return std::pair(a.point.peak, a.point.overhead) < std::pair(b.point.peak, b.point.overhead);
   });
 }
 
-// Returns the plan of the least memory that adds no more, or the plan of the least time if every
-// plan adds more.
+// Returns the plan with the lowest memory that adds no more or, if every plan adds more, the
+// fastest plan.
 const MicroBatchSearch::Found& MicroBatchSearch::LeastWithin(Cost most_added) const {
   const auto rank = [most_added](const Found& found) {
     const Cost above = std::max(Cost(0), found.point.overhead - most_added);
@@ -128,7 +128,7 @@ const MicroBatchSearch::Found& MicroBatchSearch::LeastWithin(Cost most_added) co
                            [&](const Found& a, const Found& b) { return rank(a) < rank(b); });
 }
 
-const MicroBatchSearch::Found& MicroBatchSearch::BalancedFound() const {
+const MicroBatchSearch::Found& MicroBatchSearch::BestBalancedFound() const {
   return *std::min_element(found_.begin(), found_.end(), [this](const Found& a, const Found& b) {
     return balance_->IsBetter(a.point, b.point);
   });
@@ -145,7 +145,7 @@ const MicroBatchSearch::Found* MicroBatchSearch::BestWithin(Bytes budget) const 
   return best;
 }
 
-// Halves the gap between the limit of the best plan that fits and the next limit a few times.
+// Bisects between the limit of the best plan that fits and the next limit a few times.
 Result<Done> MicroBatchSearch::HalveAbove(Bytes budget) {
   for (int i = 0; i < kHalvings; ++i) {
     const Found* const best = BestWithin(budget);
@@ -159,8 +159,8 @@ Result<Done> MicroBatchSearch::HalveAbove(Bytes budget) {
   return Done{};
 }
 
-// Halves the gap between the limit of the least plan that adds no more and the limit before a few
-// times.
+// Bisects a few times between the limit of the plan with the lowest memory that adds no more, and
+// the limit before it.
 Result<Done> MicroBatchSearch::HalveBelow(Cost most_added) {
   for (int i = 0; i < kHalvings; ++i) {
     const Bytes high = LeastWithin(most_added).limit;
@@ -174,11 +174,10 @@ Result<Done> MicroBatchSearch::HalveBelow(Cost most_added) {
   return Done{};
 }
 
-// Halves the gaps between the limit of the plan that the balance prefers and the limits before and
-// after it a few times.
+// Bisects a few times on both sides of the limit of the plan with the best balance.
 Result<Done> MicroBatchSearch::HalveBesideBalanced() {
   for (int i = 0; i < kHalvings; ++i) {
-    const Bytes limit = BalancedFound().limit;
+    const Bytes limit = BestBalancedFound().limit;
     Bytes below = limit;
     Bytes above = limit;
     for (const Found& found : found_) {
@@ -193,29 +192,30 @@ Result<Done> MicroBatchSearch::HalveBesideBalanced() {
   return Done{};
 }
 
-// Returns whether a bound of this scope holds for the plan. A proof about one order says nothing
-// about plans in another.
-bool MicroBatchSearch::IsOf(BoundScope scope, const Found& found) const {
+// Tells whether a bound of this scope holds for the plan. Proofs for one order don't apply to
+// others.
+bool MicroBatchSearch::ScopeCovers(BoundScope scope, const Found& found) const {
   return scope == BoundScope::kAnyOrder ||
          (scope == BoundScope::kOwnOrder && search_.IsInOwnOrder(*found.solution.schedule));
 }
 
-// A plan that adds up gradients in another order may be below the bound.
+// A plan that adds gradients in another order may be below the bound.
 PeakBound MicroBatchSearch::MinPeakOf(const Found& found) const {
-  const bool is_bound = IsOf(least_peak_.scope, found) && least_peak_.bytes <= found.own_peak;
+  const bool is_bound =
+      ScopeCovers(least_peak_.scope, found) && least_peak_.bytes <= found.own_peak;
   return is_bound ? least_peak_ : PeakBound();
 }
 
-BestSolution MicroBatchSearch::Unproven(const Found& found) const {
+BestSolution MicroBatchSearch::SolutionWithoutProof(const Found& found) const {
   BestSolution solution = found.solution;
-  ProveNothing(&solution);
+  ResetProof(&solution);
   solution.least_peak = MinPeakOf(found);
   return solution;
 }
 
 Result<BestSolution> MicroBatchSearch::Solve(Bytes budget) {
   CKPLAN_ASSIGN_OR_RETURN(BestSolution relaxed, search_.Solve(budget));
-  // Either not even one micro-batch fits, or all do.
+  // Either no micro-batch fits, or all fit.
   if (!relaxed.schedule) return relaxed;
   if (simulator_.Run(*relaxed.schedule).value().peak <= budget) return relaxed;
   CKPLAN_RETURN_IF_ERROR(TryGrid());
@@ -230,8 +230,10 @@ Result<BestSolution> MicroBatchSearch::Solve(Bytes budget) {
     none.least_peak = relaxed.least_peak;
     return none;
   }
-  BestSolution solution = Unproven(*best);
-  if (!IsOf(relaxed.scope, *best) || relaxed.lower_bound > solution.overhead) return solution;
+  BestSolution solution = SolutionWithoutProof(*best);
+  if (!ScopeCovers(relaxed.scope, *best) || relaxed.lower_bound > solution.overhead) {
+    return solution;
+  }
   if (relaxed.lower_bound == 0) return solution;
   solution.lower_bound = relaxed.lower_bound;
   solution.proof = relaxed.proof;
@@ -242,7 +244,7 @@ Result<BestSolution> MicroBatchSearch::Solve(Bytes budget) {
 
 Result<BestSolution> MicroBatchSearch::FindMin() {
   CKPLAN_RETURN_IF_ERROR(TryGrid());
-  return Unproven(LeastFound());
+  return SolutionWithoutProof(LowestPeakFound());
 }
 
 Result<BestSolution> MicroBatchSearch::SolveWithinAddedTime(Cost most_added) {
@@ -250,28 +252,28 @@ Result<BestSolution> MicroBatchSearch::SolveWithinAddedTime(Cost most_added) {
   CKPLAN_RETURN_IF_ERROR(TryGrid());
   CKPLAN_RETURN_IF_ERROR(HalveBelow(most_added));
   CKPLAN_RETURN_IF_ERROR(Try(LeastWithin(most_added).limit, &search_));
-  return Unproven(LeastWithin(most_added));
+  return SolutionWithoutProof(LeastWithin(most_added));
 }
 
 Result<BestSolution> MicroBatchSearch::SolveForBalance(const Balance& balance) {
   balance_ = balance;
   CKPLAN_RETURN_IF_ERROR(SolveWithinAddedTime(MostAdded(kAddedPercentWithoutBudget, balance.step)));
   CKPLAN_RETURN_IF_ERROR(HalveBesideBalanced());
-  CKPLAN_RETURN_IF_ERROR(Try(BalancedFound().limit, &search_));
-  return Unproven(BalancedFound());
+  CKPLAN_RETURN_IF_ERROR(Try(BestBalancedFound().limit, &search_));
+  return SolutionWithoutProof(BestBalancedFound());
 }
 
 std::optional<BestSolution> MicroBatchSearch::found() const {
   if (found_.empty()) return std::nullopt;
-  if (balance_) return Unproven(BalancedFound());
+  if (balance_) return SolutionWithoutProof(BestBalancedFound());
   const Budget& budget = PeakBudgetOf(request_);
-  if (!budget.is_given()) return Unproven(LeastWithin(most_added_));
-  if (budget.kind == Budget::Kind::kMin) return Unproven(LeastFound());
+  if (!budget.is_given()) return SolutionWithoutProof(LeastWithin(most_added_));
+  if (budget.kind == Budget::Kind::kMin) return SolutionWithoutProof(LowestPeakFound());
   const Found* const best = BestWithin(*BudgetInBytes(graph_, request_));
-  return best == nullptr ? std::nullopt : std::optional(Unproven(*best));
+  return best == nullptr ? std::nullopt : std::optional(SolutionWithoutProof(*best));
 }
 
-std::vector<CurvePoint> MicroBatchSearch::CurveWith(const BestSolution&) const {
+std::vector<CurvePoint> MicroBatchSearch::CurveToShow(const BestSolution&) const {
   if (PeakBudgetOf(request_).is_given()) return {};
   return ShownPoints(Points(), graph_.forward_cost() + graph_.backward_cost());
 }

@@ -1,8 +1,8 @@
-// The search of `best` in a pipeline, where the bytes that a plan saves count once for each
+// The search of `best` in a pipeline, where every byte that a plan saves counts once per
 // micro-batch in flight (lib/problem/parallel/division.h).
 //
-// `best` itself limits only the peak of one micro-batch. So it solves for several such limits, and
-// this search takes the plans whose memory with all micro-batches is within the budget:
+// `best` itself limits only the peak of one micro-batch. So this search solves for several such
+// limits, and keeps the plans whose memory for all micro-batches fits the budget:
 //
 //   with all
 //   micro-batches            x            x: a plan for a limit
@@ -10,15 +10,14 @@
 //                      x x
 //                  x           limit on one micro-batch
 //
-// Plans of the other algorithms that answer at once are candidates as well. These algorithms
-// measure all micro-batches.
+// Plans of the other fast algorithms are candidates as well. These algorithms measure all
+// micro-batches.
 //
-// The search tries a dozen limits between the least peak and that of keeping everything. Then it
-// halves the gap above the limit of the best plan that fits a few times. If an added time is asked
-// for, it halves the gap below the limit of the least plan that adds no more; for a balance, the
-// gaps beside the limit of the plan that it prefers. In a plan within the
-// budget, one micro-batch alone is within it as well, so what `best` proves for the budget as a
-// limit holds.
+// The search tries a dozen limits between the lowest peak and the keep-all peak. Then it bisects a
+// few times: above the limit of the best plan that fits; for a limit on added time, below that of
+// the smallest plan that adds no more; for a balance, on both sides of the best plan. If all
+// micro-batches fit the budget, one alone does, so what `best` proves with the budget as its limit
+// still holds.
 #pragma once
 
 #include <optional>
@@ -42,23 +41,22 @@ class MicroBatchSearch {
   // Keeps references to the graph and to the limits.
   MicroBatchSearch(const TensorGraph& graph, const PlanRequest& request, const SolveLimits& limits);
 
-  // Returns the plan of least time that is found within the budget, with all micro-batches
-  // together, or a solution without a schedule if none is found.
+  // Returns the fastest plan found whose memory for all micro-batches fits the budget, or a
+  // solution without a schedule.
   Result<BestSolution> Solve(Bytes budget);
-  // Returns the plan of the least memory that is found.
+  // Returns the plan with the lowest memory found.
   Result<BestSolution> FindMin();
   Result<BestSolution> SolveForMinPeak() { return FindMin(); }
-  // Returns the plan of the least memory that is found among those that add no more.
+  // Returns the plan with the lowest memory found that adds at most `most_added`.
   Result<BestSolution> SolveWithinAddedTime(Cost most_added);
-  // Returns the plan that the balance prefers to all that are found.
+  // Returns the plan with the best balance found.
   Result<BestSolution> SolveForBalance(const Balance& balance);
-  // Returns the best plan for the request's budget that was found before a stop ended the search.
+  // The best plan for the request's budget found before a stop ended the search.
   std::optional<BestSolution> found() const;
-  // Returns the points that are shown of those that SolveWithinAddedTime has found between the
-  // least memory and the least time, `chosen` among them. Returns nothing for a request with a
-  // budget.
-  std::vector<CurvePoint> CurveWith(const BestSolution& chosen) const;
-  // Returns all of these points.
+  // Returns the points to show after SolveWithinAddedTime, including `chosen`. Empty if the request
+  // has a budget.
+  std::vector<CurvePoint> CurveToShow(const BestSolution& chosen) const;
+  // Returns all points found between the lowest memory and the least time.
   Result<std::vector<CurvePoint>> TraceCurve(Cost most_added);
 
  private:
@@ -69,23 +67,24 @@ class MicroBatchSearch {
     Bytes own_peak;    // Measured with one.
   };
 
-  Found Measured(Bytes limit, BestSolution solution);
+  Found Measure(Bytes limit, BestSolution solution);
   Result<Done> Try(Bytes limit, BestSearch* search);
   void Add(Found found);
-  void AddWarmStarts(std::optional<Bytes> budget);  // Without a budget: the plans of least peak.
+  void AddWarmStarts(
+      std::optional<Bytes> budget);  // Without a budget, adds the plans with the lowest peaks.
   Result<Done> TryGrid();
-  Result<Done> GoBelowLeast();
-  const Found& LeastFound() const;
+  Result<Done> LowerMinPeak();
+  const Found& LowestPeakFound() const;
   std::vector<CurvePoint> Points() const;
   const Found& LeastWithin(Cost most_added) const;
-  const Found& BalancedFound() const;
+  const Found& BestBalancedFound() const;
   Result<Done> HalveAbove(Bytes budget);
   Result<Done> HalveBelow(Cost most_added);
   Result<Done> HalveBesideBalanced();
   const Found* BestWithin(Bytes budget) const;
-  bool IsOf(BoundScope scope, const Found& found) const;
+  bool ScopeCovers(BoundScope scope, const Found& found) const;
   PeakBound MinPeakOf(const Found& found) const;
-  BestSolution Unproven(const Found& found) const;
+  BestSolution SolutionWithoutProof(const Found& found) const;
 
   const TensorGraph& graph_;
   const TensorGraph one_;  // The graph of one micro-batch alone.
@@ -97,9 +96,9 @@ class MicroBatchSearch {
   BestSearch quick_;
   Simulator simulator_;
   std::vector<Found> found_;        // Ascending limits.
-  Cost most_added_;                 // The argument of SolveWithinAddedTime.
-  std::optional<Balance> balance_;  // The argument of SolveForBalance.
-  PeakBound least_peak_;            // A bound for one micro-batch, and so for all.
+  Cost most_added_;                 // From SolveWithinAddedTime.
+  std::optional<Balance> balance_;  // From SolveForBalance.
+  PeakBound least_peak_;            // Proven for one micro-batch, so valid for all.
 };
 
 }  // namespace ckplan

@@ -11,7 +11,7 @@ namespace ckplan {
 
 Plan InModelForm(const Source& source, const Plan& plan) {
   if (!source.joint) return plan;
-  CKPLAN_CHECK(!source.step_of.empty(), "the source comes from a model");
+  CKPLAN_CHECK(!source.step_of.empty(), "the plan's source is a model");
   return InModelForm(source.graph, source.step_of, plan);
 }
 

@@ -1,5 +1,5 @@
-// Turns the plan of a model's step into a plan of the model's forward graph, for outputs in terms
-// of the model: markers in the model and modules to wrap.
+// Turns the plan of a model's step into a plan of its forward graph, for outputs in terms of the
+// model: markers and modules to wrap.
 #pragma once
 
 #include <vector>
@@ -13,20 +13,19 @@
 
 namespace ckplan {
 
-// The steps of the result are those of a forward graph: forward, the loss and backward. Its
-// decisions and labels are those of the forward graph's nodes. Its figures are those of `plan`,
-// which counts arriving gradients. It has no offsets and no moment of the peak, since their
-// buffers are those of the step. It has no copies to the host, so it may need more memory than
-// `plan`. If the source has no joint graph, returns `plan` itself. `plan` must be a plan of the
-// source, and the source must not be the file of a joint graph.
+// The result's steps are those of a forward graph: forward, the loss and backward. Its decisions
+// and labels are those of the forward graph's nodes. Its figures are those of `plan`, and include
+// arriving gradients. It has no offsets and no time of the peak, because its buffers differ. It has
+// no copies to the host, so it may need more memory than `plan`. Without a joint graph, returns
+// `plan` itself. `plan` must be a plan of the source, and the source must not be a joint graph
+// file.
 Plan InModelForm(const Source& source, const Plan& plan);
 
-// Does the same for a plan of the graph's expansion, whose operations are these steps
-// (Expansion::step_of).
+// Does the same for a plan of the graph's expansion, where `step_of` is Expansion::step_of.
 Plan InModelForm(const TensorGraph& graph, const std::vector<Step>& step_of, const Plan& plan);
 
-// Do the same, with copies to the host as steps of the forward graph
-// (lib/problem/schedule/transfers.h), whose errors these are.
+// Do the same, with copies to the host as steps of the forward graph. Return the errors of
+// lib/problem/schedule/transfers.h.
 Result<Plan> InModelFormWithCopies(const Source& source, const Plan& plan);
 Result<Plan> InModelFormWithCopies(const TensorGraph& graph, const Expansion& expansion,
                                    const Plan& plan);

@@ -18,12 +18,12 @@ namespace ckplan {
 
 namespace {
 
-// A start wraps all modules of whose bytes the plan recomputes at least this share.
+// A start wraps every module of which the plan recomputes at least this share of the bytes.
 constexpr std::array kStartShares = {1.0, 0.5, 0.01};
-// Only this many of the best starts are improved.
+// The search improves this many of the best starts.
 constexpr size_t kImprovedStarts = 3;
 
-// The modules by their paths, in the order of their first calls.
+// The modules by path, in the order of their first calls.
 struct ModuleTree {
   struct Module {
     std::string path;
@@ -57,8 +57,8 @@ using Choice = std::vector<bool>;  // By module: whether it is wrapped.
 
 // A lower score is better.
 struct Score {
-  // The part of the peak above the budget, in hundredths of the budget, rounded up. So if the
-  // budget cannot be met, no module runs again just to save a few bytes.
+  // The excess of the peak over the budget, in percent, rounded up. Coarse, so that no module is
+  // recomputed just to save a few bytes if the budget is out of reach.
   int64_t excess = 0;
   Cost overhead;
   Bytes peak;
@@ -89,7 +89,7 @@ class Search {
 
   // Returns the outermost wrapped call that each node is in, or -1.
   IdVector<NodeId, int32_t> RegionsOf(const Choice& choice) const {
-    // Callers come before the calls in them, so `outermost` of the parent is known.
+    // Callers come before their calls, so the parent's `outermost` is known.
     std::vector<int32_t> outermost(calls_.calls.size(), -1);
     for (size_t i = 0; i < outermost.size(); ++i) {
       const int32_t parent = calls_.calls[i].parent;
@@ -107,7 +107,7 @@ class Search {
   }
 
   Schedule ScheduleOf(const Choice& choice) const {
-    return LowerCheckpoints(graph_, Numbered(RegionsOf(choice)));
+    return LowerCheckpoints(graph_, RenumberRegions(RegionsOf(choice)));
   }
 
   Score ScoreOf(const Choice& choice) {
@@ -119,7 +119,7 @@ class Search {
             std::count(choice.begin(), choice.end(), true)};
   }
 
-  // Makes moves as long as one of a whole round over the modules improves the choice.
+  // Moves until a whole round over the modules brings no improvement.
   void Improve(Scored& best) {
     bool is_better = true;
     while (is_better) {
@@ -132,7 +132,7 @@ class Search {
     }
   }
 
-  // Adds or removes two modules, or exchanges them. Returns whether that improved the choice.
+  // Adds or removes two modules, or swaps them. Returns whether that improved the choice.
   bool ImproveByPair(Scored& best) {
     for (size_t a = 0; a < best.choice.size(); ++a) {
       for (size_t b = 0; b < a && !is_spent(); ++b) {
@@ -159,8 +159,8 @@ class Search {
     return above / hundredth + (above % hundredth == 0 ? 0 : 1);
   }
 
-  // Regions have numbers below the number of nodes, and there may be more calls than nodes.
-  static IdVector<NodeId, int32_t> Numbered(IdVector<NodeId, int32_t> regions) {
+  // Renumbers regions below the node count, since there may be more calls than nodes.
+  static IdVector<NodeId, int32_t> RenumberRegions(IdVector<NodeId, int32_t> regions) {
     std::map<int32_t, int32_t> numbers;
     for (int32_t& region : regions) {
       if (region < 0) continue;
@@ -169,8 +169,8 @@ class Search {
     return regions;
   }
 
-  // Returns two moves: the module is added or removed, and the same with its children removed or
-  // put in its place.
+  // Returns two moves: toggle the module; and toggle it while removing or adding its children
+  // instead.
   std::vector<Choice> MovesOf(const Choice& choice, size_t module) const {
     std::vector<Choice> moves = {choice};
     moves.back()[module] = !choice[module];
@@ -196,7 +196,7 @@ Bytes OutputBytes(const TensorGraph& graph, NodeId node) {
   return sum;
 }
 
-// Returns, for each module, the share of its nodes' results that the plan recomputes: from 0 to 1.
+// Returns, for each module, the share of its nodes' results that the plan recomputes, from 0 to 1.
 std::vector<double> RecomputedShares(const TensorGraph& graph, const ModuleCalls& calls,
                                      const ModuleTree& tree, const Plan& plan) {
   std::vector<Bytes> all(tree.modules.size());
@@ -220,7 +220,7 @@ std::vector<double> RecomputedShares(const TensorGraph& graph, const ModuleCalls
   return shares;
 }
 
-// Collects the best of the choices that the search starts from.
+// Collects the best starts.
 class Starts {
  public:
   explicit Starts(Search& search) : search_(search) {}
@@ -237,7 +237,7 @@ class Starts {
 
  private:
   Search& search_;
-  std::vector<Scored> best_;  // The best first.
+  std::vector<Scored> best_;  // Best first.
 };
 
 std::vector<Scored> FindStarts(Search& search, const std::vector<double>& recomputed_shares) {
@@ -269,8 +269,8 @@ Choice FindChoice(Search& search, const std::vector<double>& recomputed_shares) 
   return best.choice;
 }
 
-// Returns the figures of the wrapped modules. They follow from the forward runs of the schedule
-// beyond the first.
+// Returns the figures of the wrapped modules, computed from the forward runs after each node's
+// first.
 std::vector<WrappedModule> WrappedModules(const TensorGraph& graph, const ModuleTree& tree,
                                           const Choice& choice,
                                           const IdVector<NodeId, int32_t>& regions,
@@ -308,7 +308,7 @@ Result<ModulePlan> FindModulePlan(const TrainingStep& step, const ModuleCalls& m
   const TensorGraph& graph = step.forward();
   if (modules.empty()) {
     return MakeError(ErrorCode::kUnsupported,
-                     fmt::format("{} does not say which module its nodes come from; export it by "
+                     fmt::format("{} does not record its nodes' modules; export it with "
                                  "torch.onnx.export(dynamo=True)",
                                  plan.model.name));
   }

@@ -1,14 +1,13 @@
-// Finds which modules to wrap in torch.utils.checkpoint to come near a plan.
+// Finds the modules to wrap in torch.utils.checkpoint to approximate a plan.
 //
 // A plan decides for every operation, but torch.utils.checkpoint takes whole modules. So this
-// search keeps the plan's budget, and looks for the modules that meet it in the least time. It
-// lowers (lib/problem/schedule/lower.h) and simulates each choice. It starts from no
-// module, from all modules of one class, and from those that the plan mostly recomputes. Then it
-// adds, removes, merges and splits modules, or exchanges two, as long as the choice improves: first
-// by what exceeds the budget, in percent, then by time, by the peak, and by the number of modules.
-// It is a heuristic: no choice is proven to be the best.
+// search looks for the modules that fit the plan's budget in the least time. It lowers
+// (lib/problem/schedule/lower.h) and simulates each choice. It starts with no module, all modules
+// of one class, and the modules that the plan mostly recomputes. Then it adds, removes, merges,
+// splits or swaps modules as long as that improves the choice: first the excess over the budget in
+// percent, then time, peak, and number of modules. It is a heuristic without a proof.
 //
-// Cost: as many simulations of the whole step as kModuleSearchSteps allows.
+// Cost: one simulation of the whole step per choice, limited by kModuleSearchSteps.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +23,7 @@
 
 namespace ckplan {
 
-// A search ends after this many simulated steps: about two seconds.
+// The search ends after simulating this many actions, in about two seconds.
 inline constexpr int64_t kModuleSearchSteps = 20'000'000;
 
 struct WrappedModule {
@@ -32,22 +31,21 @@ struct WrappedModule {
   std::string class_name;  // The class of its first call.
   int64_t call_count = 0;
   int64_t node_count = 0;  // In all its calls.
-  Bytes recomputed;        // The results of its second runs.
-  Cost overhead;           // The cost of its second runs.
+  Bytes recomputed;        // Results of repeated runs.
+  Cost overhead;           // Cost of repeated runs.
 };
 
 struct ModulePlan {
   std::vector<WrappedModule> modules;  // In the order of their first calls.
-  Bytes budget;  // The plan's budget, or its peak if it has none or if the peak is higher.
+  Bytes budget;  // The plan's budget or, if higher or without a budget, its peak.
   Bytes peak;
   Cost overhead;
 
   bool fits() const { return peak <= budget; }
 };
 
-// `plan` must be one for the step's forward graph; if the step is a joint graph, it is the plan's
-// model form (model_form.h). Choices are measured on the step. kUnsupported: the model names no
-// modules.
+// `plan` must be a plan of the step's forward graph; for a joint graph, its model form
+// (model_form.h). Choices are simulated on the step. kUnsupported: the model records no modules.
 Result<ModulePlan> FindModulePlan(const TrainingStep& step, const ModuleCalls& modules,
                                   const Plan& plan);
 

@@ -14,11 +14,11 @@
 namespace ckplan {
 namespace {
 
-Error CannotBeBoth(std::string message, std::string field) {
+Error ExclusiveFieldError(std::string message, std::string field) {
   return Error{ErrorCode::kUsage, std::move(message), {}, {"leave out", {{std::move(field), ""}}}};
 }
 
-// Returns whether the request sets a field that has a meaning only with a pipeline.
+// Tells whether the request sets a field that only makes sense with a pipeline.
 bool HasPipelineFields(const PlanRequest& request) {
   for (const RequestField& field : RequestFields()) {
     if (field.scope.is_of_pipelines && !IsDefault(field, request)) return true;
@@ -34,7 +34,7 @@ void SetConstants(const ShardedConstants& constants, TensorGraphParts* parts) {
   parts->unsharded = constants.unsharded;
 }
 
-// Returns the constants of a device that holds the whole of each parameter.
+// Returns the constants of a device that holds all parameters whole.
 ShardedConstants WholeConstants(const std::vector<Parameter>& parameters) {
   ShardedConstants constants;
   for (const Parameter& parameter : parameters) {
@@ -50,7 +50,8 @@ ShardedConstants WholeConstants(const std::vector<Parameter>& parameters) {
   return constants;
 }
 
-std::vector<Parameter> ReadBy(const NodeRange& nodes, const std::vector<Parameter>& parameters) {
+std::vector<Parameter> ParametersReadBy(const NodeRange& nodes,
+                                        const std::vector<Parameter>& parameters) {
   std::vector<Parameter> read;
   for (const Parameter& parameter : parameters) {
     Parameter own = parameter;
@@ -60,8 +61,7 @@ std::vector<Parameter> ReadBy(const NodeRange& nodes, const std::vector<Paramete
   return read;
 }
 
-// Changes the source's lists for the nodes and tensors of the whole model into lists for those of
-// the stage.
+// Converts the source's lists from the nodes and tensors of the whole model to those of the stage.
 void Renumber(const NodeRange& nodes, const IdVector<TensorId, TensorId>& tensor_of,
               Source* source) {
   for (ModelNodeRole& role : source->roles) {
@@ -87,23 +87,23 @@ void Renumber(const NodeRange& nodes, const IdVector<TensorId, TensorId>& tensor
   source->absent_values = std::move(absent);
 }
 
-// Returns the nodes that the pattern matches, in order: at least one.
-Result<std::vector<NodeId>> NodesMatching(const TensorGraph& graph,
-                                          NamePatterns PlanRequest::*field,
-                                          const std::string& pattern) {
+// Returns the nodes that the pattern matches, in order. Fails if it matches none.
+Result<std::vector<NodeId>> FindMatchingNodes(const TensorGraph& graph,
+                                              NamePatterns PlanRequest::*field,
+                                              const std::string& pattern) {
   PlanRequest request;
   request.*field = {pattern};
   CKPLAN_ASSIGN_OR_RETURN(const Constraints constraints, ConstraintsOf(graph, request));
   std::vector<NodeId> meant;
   for (const NodeId id : graph.nodes().ids()) {
-    // A kept node is in `runs_once`.
+    // Kept nodes are in `runs_once`.
     if (constraints.is_recomputed[id] || constraints.runs_once[id]) meant.push_back(id);
   }
   return meant;
 }
 
-// Refuses a pattern whose nodes are all in other stages. Its message differs from that for a
-// pattern that matches no node at all.
+// Rejects a pattern that only matches nodes in other stages, with a different message from that for
+// a pattern that matches nothing.
 Result<Done> CheckPatterns(const TensorGraph& whole, const std::vector<NodeId>& starts,
                            const PlanRequest& request) {
   const PipelineStage& own = *request.pipeline;
@@ -113,12 +113,12 @@ Result<Done> CheckPatterns(const TensorGraph& whole, const std::vector<NodeId>& 
     for (const std::string& pattern : request.*field) {
       if (pattern.starts_with('!')) continue;
       CKPLAN_ASSIGN_OR_RETURN(const std::vector<NodeId> meant,
-                              NodesMatching(whole, field, pattern));
+                              FindMatchingNodes(whole, field, pattern));
       const auto is_own = [&](NodeId id) { return nodes.Has(id); };
       if (std::any_of(meant.begin(), meant.end(), is_own)) continue;
       const auto next = std::upper_bound(starts.begin(), starts.end(), meant.front());
       return MakeError(ErrorCode::kUsage,
-                       fmt::format("\"{}\" means nothing in stage {}: node \"{}\" is in stage {}",
+                       fmt::format("\"{}\" matches nothing in stage {}: node \"{}\" is in stage {}",
                                    Printable(pattern, 200), TextOf(own),
                                    Printable(whole.node(meant.front()).name, 200),
                                    TextOf(PipelineStage{own.stages, next - starts.begin() - 1})));
@@ -127,18 +127,18 @@ Result<Done> CheckPatterns(const TensorGraph& whole, const std::vector<NodeId>& 
   return Done{};
 }
 
-// Values move to the host in plans of one device that has the whole model.
+// Only a single device with the whole model can offload values to the host.
 Result<Done> CheckOffloadOfDevice(const PlanRequest& request) {
   if (!request.offload || !IsOfOneDevice(request)) return Done{};
   if (request.pipeline) {
-    return CannotBeBoth(
-        "the micro-batches in flight in a stage share its link to the host and the host's memory, "
-        "which the plan of one micro-batch cannot know",
+    return ExclusiveFieldError(
+        "offloading cannot be combined with a pipeline: the micro-batches in flight share the "
+        "link and the host's memory",
         "offload");
   }
-  return CannotBeBoth(
-      "devices that divide the constants gather them while the step runs and share links and the "
-      "host, which the plan of one device cannot know",
+  return ExclusiveFieldError(
+      "offloading cannot be combined with sharded constants: gathering them shares the links "
+      "and the host",
       "offload");
 }
 
@@ -156,28 +156,28 @@ Result<Done> CheckDeviceRequest(const PlanRequest& request) {
   if (!request.pipeline) {
     if (HasPipelineFields(request)) {
       return Error{ErrorCode::kUsage,
-                   "micro-batches, their schedule and cuts of stages are those of a pipeline",
+                   "micro-batches, their schedule and stage cuts need a pipeline",
                    {},
                    {"add", {{"pipeline", "STAGES/INDEX"}}}};
     }
   } else if (request.micro_batches == 0) {
     return Error{ErrorCode::kUsage,
-                 "how many micro-batches go through the pipeline in a step is not said",
+                 "a pipeline needs the number of micro-batches in a step",
                  {},
                  {"add", {{"micro_batches", "N"}}}};
   }
   CKPLAN_RETURN_IF_ERROR(CheckOffloadOfDevice(request));
   if (request.gradients != ParameterGradients::kArriving) return Done{};
   if (request.pipeline) {
-    return CannotBeBoth(
-        "gradients that arrive are those of a step of one batch; micro-batches add to them all "
-        "the time",
+    return ExclusiveFieldError(
+        "arriving gradients cannot be combined with micro-batches, which accumulate gradients "
+        "over the whole step",
         "gradients");
   }
   if (!request.sharding) return Done{};
-  return CannotBeBoth(
-      "gradients that devices divide are not held whole as they arrive, so the two cannot be "
-      "asked for together",
+  return ExclusiveFieldError(
+      "arriving gradients cannot be combined with sharded gradients, which are never held "
+      "whole",
       "gradients");
 }
 
@@ -196,7 +196,7 @@ Result<Done> TakeDevice(const std::vector<Parameter>& parameters, Source* source
     CKPLAN_RETURN_IF_ERROR(CheckPatterns(source->graph, starts, request));
     const NodeRange nodes =
         NodesOfStage(starts, request.pipeline->index, source->graph.nodes().size());
-    own = ReadBy(nodes, parameters);
+    own = ParametersReadBy(nodes, parameters);
     StageGraph stage = CutStage(source->graph, nodes);
     parts = std::move(stage.parts);
     parts.micro_batches =

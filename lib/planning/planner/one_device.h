@@ -1,5 +1,4 @@
-// The part of a model that one of several devices has: a stage of its graph, and a share of its
-// constants.
+// The part of a model on one of several devices: a stage of its graph and a shard of its constants.
 #pragma once
 
 #include <vector>
@@ -10,18 +9,18 @@
 
 namespace ckplan {
 
-// Checks the request without reading a file. kUsage: fields that belong together are not all given,
-// or fields that exclude each other are.
+// Checks the request before reading a file. kUsage: a field lacks another that it needs, or
+// excludes another.
 Result<Done> CheckDeviceRequest(const PlanRequest& request);
 
-// Returns whether a request is for one of several devices.
+// Tells whether the request is for one of several devices.
 bool IsOfOneDevice(const PlanRequest& request);
 
-// Returns the bytes of those that are buffers.
+// Returns the total size of the buffers among the parameters.
 Bytes BuffersAmong(const std::vector<Parameter>& parameters);
 
-// Changes the source of a whole model into that of the device. `parameters` are all parameters of
-// the model. kUsage: there is no such stage. kInvalidInput: sizes overflow.
+// Reduces the source of a whole model to the part on the device. `parameters` are all parameters of
+// the model. kUsage: the stage doesn't exist. kInvalidInput: sizes overflow.
 Result<Done> TakeDevice(const std::vector<Parameter>& parameters, Source* source);
 
 }  // namespace ckplan

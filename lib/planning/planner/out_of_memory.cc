@@ -10,13 +10,14 @@
 namespace ckplan {
 
 Error OutOfMemoryError(const SolverInfo& info, const SolveLimits& limits) {
-  const std::string had = limits.memory ? fmt::format("the limit of {}", HumanBytes(*limits.memory))
-                                        : std::string("there is");
-  return Error{
-      ErrorCode::kUnsupported,
-      fmt::format("{} needs more memory than {}; another algorithm may need less", info.name, had),
-      {},
-      {"or raise", {{std::string(kMemoryLimitField), ""}}}};
+  const std::string available = limits.memory
+                                    ? fmt::format("the limit of {}", HumanBytes(*limits.memory))
+                                    : std::string("is available");
+  return Error{ErrorCode::kUnsupported,
+               fmt::format("{} needs more memory than {}; another algorithm may need less",
+                           info.name, available),
+               {},
+               {"or raise", {{std::string(kMemoryLimitField), ""}}}};
 }
 
 bool IsOutOfMemory(const Error& error) {

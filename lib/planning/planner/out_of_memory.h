@@ -8,14 +8,14 @@
 
 namespace ckplan {
 
-// kUnsupported: the algorithm needs more memory than the limit, or than there is.
+// kUnsupported: the algorithm needs more memory than the limit or than is available.
 Error OutOfMemoryError(const SolverInfo& info, const SolveLimits& limits);
 bool IsOutOfMemory(const Error& error);
 
-// Returns what `solve` returns, or OutOfMemoryError if it runs out of memory. The memory that it
-// held is then free again.
+// Returns the result of `solve`, or OutOfMemoryError if it runs out of memory. Its memory is freed
+// before that.
 template <typename Solve>
-auto UnlessOutOfMemory(const SolverInfo& info, const SolveLimits& limits, Solve solve)
+auto CatchOutOfMemory(const SolverInfo& info, const SolveLimits& limits, Solve solve)
     -> decltype(solve()) {
   try {
     return solve();

@@ -17,14 +17,15 @@ Result<Done> CheckParetoRequest(const PlanRequest& request) {
                           request.paper_budget.is_given();
   if (has_budget || request.setting) {
     return MakeError(ErrorCode::kUsage,
-                     "a curve is of all budgets, so none is taken, nor a knob's setting");
+                     "a curve covers all budgets; it takes no budget and no knob setting");
   }
   if (request.algorithm != kAutoAlgorithm) return Done{};
-  return MakeError(ErrorCode::kUsage,
-                   "auto is the best of all algorithms at one budget; name them, or all");
+  return MakeError(
+      ErrorCode::kUsage,
+      "auto picks the best algorithm for one budget; for a curve, name the algorithms, or all");
 }
 
-// The points of plans, and the least peak on the host of the plans at each point.
+// Collects the points of plans and, per point, the lowest host peak of its plans.
 class PlannedPoints {
  public:
   void Add(const Plan& plan) {
@@ -55,7 +56,7 @@ class PlannedPoints {
   std::map<Key, Bytes> host_peaks_;
 };
 
-// Returns the points of plans, each of which is made anew for its budget.
+// Makes a separate plan for each budget, and returns their points.
 Result<PlannedPoints> PointsOfPlans(const Source& source, const PlanRequest& request,
                                     const SolveLimits& limits) {
   PlanRequest own = request;
@@ -86,7 +87,7 @@ Result<PlannedPoints> PointsOf(const Source& source, const PlanRequest& request,
   return points;
 }
 
-// Has the curve consist of these plans, as far as none equals or betters another.
+// Sets the curve to the Pareto front of these plans.
 void SetPlans(std::vector<Plan> plans, ParetoCurve* curve) {
   PlannedPoints points;
   for (const Plan& plan : plans) points.Add(plan);
@@ -100,7 +101,7 @@ void SetPlans(std::vector<Plan> plans, ParetoCurve* curve) {
   }
 }
 
-// Makes the plan of each point. A plan for the point's peak may be better than the point.
+// Makes a plan for each point. It may be better than the point.
 Result<Done> PlanPoints(const Source& source, const PlanRequest& request, const SolveLimits& limits,
                         ParetoCurve* curve) {
   std::vector<Plan> plans;
@@ -123,7 +124,7 @@ Result<ParetoCurve> TracePareto(const Source& source, const PlanRequest& asked,
   request.memory = {};
   request.reserve.reset();
   CKPLAN_ASSIGN_OR_RETURN(const PlannedPoints points, PointsOf(source, request, limits));
-  // A search that is stopped keeps what it has found by then, which differs from run to run.
+  // A stopped search returns what it has so far, which differs from run to run.
   if (limits.stop.stop_requested()) return MakeError(ErrorCode::kTimeout, "stopped");
   ParetoCurve curve;
   curve.algorithm = request.algorithm;

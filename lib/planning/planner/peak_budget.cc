@@ -17,7 +17,7 @@
 namespace ckplan {
 namespace {
 
-// Names the step in a refusal.
+// Describes an action in an error.
 std::string Described(const TrainingStep& of, const Step& step) {
   switch (step.kind) {
     case StepKind::kLoss:
@@ -79,12 +79,12 @@ std::optional<Bytes> BudgetInBytes(const TrainingStep& step, const PlanRequest& 
                        CoveredByBudget(step, request));
 }
 
-std::optional<Cost> MostAddedBy(const TrainingStep& step, const PlanRequest& request) {
+std::optional<Cost> MaxAddedTime(const TrainingStep& step, const PlanRequest& request) {
   if (!request.added_time.is_given()) return std::nullopt;
   return MostAdded(request.added_time.percent, step.cost());
 }
 
-std::optional<Balance> BalanceBy(const TrainingStep& step, const PlanRequest& request) {
+std::optional<Balance> RequestedBalance(const TrainingStep& step, const PlanRequest& request) {
   if (PeakBudgetOf(request).kind != Budget::Kind::kBalanced) return std::nullopt;
   return Balance{step.cost(), CoveredByBudget(step, request)};
 }
@@ -103,13 +103,14 @@ std::vector<Bytes> CurveBudgets(Bytes least, Bytes keep_all) {
 Error AddedTimeError(const PlanProblem& problem, std::string_view subject, const Plan& least) {
   const auto step = static_cast<double>(problem.step.cost().count());
   const double added = 100 * static_cast<double>(least.figures.overhead.count()) / step;
-  // Rounded up, so that the remedy works.
+  // Round up, so that the remedy works.
   const double enough = std::ceil(added * 10) / 10;
   Error error = MakeError(
       ErrorCode::kInfeasible,
-      fmt::format("infeasible: {} finds no plan that adds at most {:g} % to a step; the least it "
-                  "adds is {:.2f} %",
-                  subject, problem.request.added_time.percent, added));
+      fmt::format(
+          "infeasible: {} found no plan that adds at most {:g} % to a step; its fastest plan "
+          "adds {:.2f} %",
+          subject, problem.request.added_time.percent, added));
   if (enough <= kLargestAddedPercent) {
     error.remedy = {"try", {{"added_time", fmt::format("{:.1f}%", enough)}}};
   }
@@ -125,15 +126,15 @@ Error Infeasible(const PlanProblem& problem, std::string_view subject, const Pla
                                                    least.schedule, least.figures.peak)
                                     : least.figures.peak + covered;
   const std::vector<Step>& steps = least.schedule.steps;
-  // With gradients that arrive, training may need the most at another step than the peak's.
+  // With arriving gradients, the action that needs the most memory may not be the one at the peak.
   const bool is_elsewhere = is_of_device && ArrivingGradients(problem.step, request) > Bytes(0);
   const std::string where =
       steps.empty() || is_elsewhere
           ? ""
-          : ", needed at " + Described(problem.step, steps[static_cast<size_t>(least.peak->step)]);
+          : ", at " + Described(problem.step, steps[static_cast<size_t>(least.peak->step)]);
   return Error{
       ErrorCode::kInfeasible,
-      fmt::format("infeasible: {} finds no plan within {} ({} bytes); the least it reaches is {} "
+      fmt::format("infeasible: {} found no plan within {} ({} bytes); its smallest plan needs {} "
                   "({} bytes{})",
                   subject, HumanBytes(whole), whole.count(), HumanBytes(needed), needed.count(),
                   where),
@@ -141,7 +142,7 @@ Error Infeasible(const PlanProblem& problem, std::string_view subject, const Pla
       {"try", {{std::string(PeakBudgetField(request)), std::to_string(needed.count())}}}};
 }
 
-bool MayReachLess(const SolverInfo& info, bool is_proven) {
+bool SmallerBudgetMayFit(const SolverInfo& info, bool is_proven) {
   return info.knob == Knob::Kind::kPeakLimit && info.guarantee == Guarantee::kOptimalInClass &&
          !is_proven;
 }

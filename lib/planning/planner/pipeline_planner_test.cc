@@ -180,7 +180,7 @@ TEST_CASE("pipeline: the refusal of a pattern of nodes of another stage names th
     REQUIRE_FALSE(other.ok());
     CHECK(other.error().code == ErrorCode::kUsage);
     CHECK(other.error().message ==
-          "\"op:Gemm\" means nothing in stage 3/0: node \"/fc/Gemm\" is in stage 3/2");
+          "\"op:Gemm\" matches nothing in stage 3/0: node \"/fc/Gemm\" is in stage 3/2");
   }
 }
 

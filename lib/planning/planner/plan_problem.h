@@ -1,5 +1,5 @@
-// What an algorithm is asked, and what it answers. The planner (planner.h) makes the problem from a
-// request, and the plan from the answer.
+// The problem posed to an algorithm, and its answer. The planner (planner.h) turns a request into a
+// problem, and an answer into a plan.
 #pragma once
 
 #include <optional>
@@ -24,48 +24,48 @@ namespace ckplan {
 struct PlanProblem {
   TrainingStep step;  // In a joint graph, operations that must run once may not repeat.
   const PlanRequest& request;
-  std::optional<Bytes> budget = std::nullopt;  // On the peak, without constants. None: no limit.
-  bool wants_least_peak = false;  // Asks for the plan of least peak; `budget` is none then.
-  // Asks for the plan of least peak that adds at most this; `budget` is none then.
+  std::optional<Bytes> budget = std::nullopt;  // On the peak, without constants. Unset: no limit.
+  bool minimizes_peak = false;                 // Find the lowest peak; `budget` is unset.
+  // If set, find the plan with the lowest peak that adds at most this; `budget` is unset.
   std::optional<Cost> most_added = std::nullopt;
-  // Asks for the plan that this prefers; `budget` is none then.
+  // If set, find the plan with the best balance; `budget` is unset.
   std::optional<Balance> balance = std::nullopt;
-  // For a joint graph: the operations whose values are to be recomputed, and the rules that say so.
-  // Empty and null if there are none.
+  // For a joint graph: the operations that must be recomputed, and the rules for them. Empty and
+  // null without constraints.
   IdVector<OpId, bool> is_recomputed = {};
   const RunRules* rules = nullptr;
-  // Null if every value stays on the device: step.link() is null then as well.
+  // Null if every value stays on the device; then step.link() is null, too.
   const OffloadTerms* offload = nullptr;
 
-  // Whether the peak is a part of what is asked, and not only a limit.
-  bool seeks_peak() const { return wants_least_peak || most_added || balance; }
-  bool has_budget() const { return budget || seeks_peak(); }
+  // Tells whether to minimize the peak instead of only limiting it.
+  bool optimizes_peak() const { return minimizes_peak || most_added || balance; }
+  bool has_budget() const { return budget || optimizes_peak(); }
   bool Fits(Bytes peak, Cost overhead) const {
     return (!budget || peak <= *budget) && (!most_added || overhead <= *most_added);
   }
-  // Whether `a` answers better than `b`, where both fit.
+  // Tells whether `a` is better than `b`, if both fit.
   bool IsBetter(const CurvePoint& a, const CurvePoint& b) const {
     if (balance) return balance->IsBetter(a, b);
-    return seeks_peak() ? std::pair(a.peak, a.overhead) < std::pair(b.peak, b.overhead)
-                        : std::pair(a.overhead, a.peak) < std::pair(b.overhead, b.peak);
+    return optimizes_peak() ? std::pair(a.peak, a.overhead) < std::pair(b.peak, b.overhead)
+                            : std::pair(a.overhead, a.peak) < std::pair(b.overhead, b.peak);
   }
-  Runs Constrained(const Runs& runs) const {
+  Runs Constrain(const Runs& runs) const {
     return rules == nullptr ? runs : ConstrainedTo(*rules, runs);
   }
 };
 
 struct Answer {
-  // A plan of the step; the caller checks whether it fits. It has transfers only if the problem has
-  // `offload`, and then keeps to its terms.
+  // A plan of the step. It may not fit. It has transfers only if the problem has `offload`, and
+  // stays within those terms.
   Schedule schedule;
   bool is_optimal = false;
   std::string guarantee;
-  IdVector<NodeId, int32_t> segment_of = {};    // Empty: there is one segment, or none.
-  std::optional<Cost> lower_bound = {};         // On the overhead, if more than the obvious.
-  std::optional<Certificate> certificate = {};  // Without the gaps.
-  std::vector<CurvePoint> curve = {};           // Without a budget: what was found on the way.
-  std::string note = {};  // What a refusal adds if the schedule exceeds the budget.
-  // Set by algorithms that decide on the nodes of a forward graph.
+  IdVector<NodeId, int32_t> segment_of = {};    // Empty: one segment, or none.
+  std::optional<Cost> lower_bound = {};         // On the overhead; unset if trivial.
+  std::optional<Certificate> certificate = {};  // Its gaps are unset.
+  std::vector<CurvePoint> curve = {};           // Without a budget: the curve found on the way.
+  std::string note = {};  // Added to the error if the schedule exceeds the budget.
+  // Set by algorithms that plan the nodes of a forward graph.
   std::optional<PaperFigures> paper = {};
   std::optional<KnobSetting> setting = {};
   Objective objective = Objective::kTime;

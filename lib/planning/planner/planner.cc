@@ -31,9 +31,9 @@
 namespace ckplan {
 namespace {
 
-// Returns the request as plans hold it: with the algorithm's main name, and one budget in bytes.
-PlanRequest Settled(const PlanProblem& problem, const SolverInfo& info, const Answer& answer,
-                    Bytes peak) {
+// Returns the request as plans store it: with the algorithm's main name, and one budget in bytes.
+PlanRequest SettleRequest(const PlanProblem& problem, const SolverInfo& info, const Answer& answer,
+                          Bytes peak) {
   PlanRequest settled = problem.request;
   const TrainingStep& step = problem.step;
   if (!step.is_joint() && step.forward().backward() == BackwardForm::kByInput) {
@@ -44,49 +44,49 @@ PlanRequest Settled(const PlanProblem& problem, const SolverInfo& info, const An
   if (settled.paper_budget.is_given() && answer.paper && answer.paper->budget) {
     settled.paper_budget = Budget::Of(*answer.paper->budget);
   }
-  // The runs of a joint graph may come in any order anyway.
+  // Runs of a joint graph may come in any order.
   if (problem.step.is_joint()) settled.order = StepOrder::kModel;
   settled.budget = settled.total_budget = settled.memory = settled.added_time = {};
   settled.reserve.reset();
-  if (problem.seeks_peak()) settled.budget = Budget::Of(peak);
+  if (problem.optimizes_peak()) settled.budget = Budget::Of(peak);
   if (problem.budget) settled.budget = Budget::Of(*problem.budget);
   return settled;
 }
 
-Arena PlaceNowhere(const Timeline& timeline) {
+Arena SkipPlacement(const Timeline& timeline) {
   return {Bytes(0), std::vector<Bytes>(timeline.buffers.size())};
 }
 
-// Turns the answer into a plan, whether or not it fits the budget.
+// Turns the answer into a plan, even if it exceeds the budget.
 Plan PlanOf(const PlanProblem& problem, const SolverInfo& info, const Answer& answer,
             PlanDetail detail = PlanDetail::kWhole) {
   const bool is_tight = problem.step.is_joint() || info.name == kBestAlgorithm;
-  const auto place = detail == PlanDetail::kFigures ? PlaceNowhere
+  const auto place = detail == PlanDetail::kFigures ? SkipPlacement
                      : is_tight                     ? PlaceTightly
                                                     : PlaceBuffers;
   Plan plan = AssemblePlan(problem.step, answer.schedule, answer.segment_of, place);
-  plan.request = Settled(problem, info, answer, plan.figures.peak);
+  plan.request = SettleRequest(problem, info, answer, plan.figures.peak);
   if (answer.paper) plan.figures.paper = *answer.paper;
   plan.figures.setting = answer.setting;
   plan.figures.is_optimal =
-      answer.is_optimal && (!problem.seeks_peak() || info.name == kBestAlgorithm);
+      answer.is_optimal && (!problem.optimizes_peak() || info.name == kBestAlgorithm);
   plan.figures.guarantee = answer.guarantee;
   if (answer.lower_bound) plan.figures.lower_bound_cost = answer.lower_bound;
   if (answer.certificate) AddCertificate(*answer.certificate, &plan.figures);
-  // Only a plan for no limit at all shows what it was chosen from.
+  // Only a plan without limits shows the curve that it was chosen from.
   if (!problem.has_budget()) plan.figures.curve = answer.curve;
   plan.figures.optimizer_state = OptimizerState(problem.request, problem.step.optimized());
   return plan;
 }
 
-Plan Checked(const PlanProblem& problem, Plan plan) {
+Plan CheckFinishedPlan(const PlanProblem& problem, Plan plan) {
   const std::vector<std::string> faults = CheckPlan(problem.step, plan);
   CKPLAN_CHECK(faults.empty(), faults.front());
   return plan;
 }
 
-Error Refusal(const PlanProblem& problem, const SolverInfo& info, const Answer& answer,
-              const Plan& least) {
+Error RefusalError(const PlanProblem& problem, const SolverInfo& info, const Answer& answer,
+                   const Plan& least) {
   const std::string who = problem.request.setting ? fmt::format("{} with {}", info.name,
                                                                 TextOf(*problem.request.setting))
                                                   : std::string(info.name);
@@ -100,19 +100,18 @@ Error Refusal(const PlanProblem& problem, const SolverInfo& info, const Answer& 
   return error;
 }
 
-// Refuses a plan that needs more of the host than the request allows.
+// Rejects a plan that needs more host memory than the request allows.
 Result<Done> CheckHostMemory(const SolverInfo& info, const Plan& plan) {
   const std::optional<Bytes>& budget = plan.request.host_budget;
   if (!budget || !plan.figures.offload || plan.figures.offload->host_peak <= *budget) return Done{};
   const Bytes needed = plan.figures.offload->host_peak;
-  return Error{
-      ErrorCode::kInfeasible,
-      fmt::format("infeasible: the plan by {} needs {} ({} bytes) on the host, and may use "
-                  "{} ({} bytes)",
-                  info.name, HumanBytes(needed), needed.count(), HumanBytes(*budget),
-                  budget->count()),
-      {},
-      {"try", {{"host_memory", std::to_string(needed.count())}}}};
+  return Error{ErrorCode::kInfeasible,
+               fmt::format("infeasible: {}'s plan needs {} ({} bytes) of host memory; the limit is "
+                           "{} ({} bytes)",
+                           info.name, HumanBytes(needed), needed.count(), HumanBytes(*budget),
+                           budget->count()),
+               {},
+               {"try", {{"host_memory", std::to_string(needed.count())}}}};
 }
 
 Result<Plan> SolveAndCheck(const SolverInfo& info, const PlanProblem& problem,
@@ -122,37 +121,36 @@ Result<Plan> SolveAndCheck(const SolverInfo& info, const PlanProblem& problem,
                                                    : SolveWith(info, problem, limits));
   if (problem.request.decisions) {
     CKPLAN_RETURN_IF_ERROR(
-        CheckDecided(BrokenConstraints(problem.step, problem.request, answer.schedule)));
+        CheckDecisions(BrokenConstraints(problem.step, problem.request, answer.schedule)));
   }
-  // A plan that `best` has found in time is returned, however long it takes to assemble.
+  // Keep a plan that `best` found in time, however long assembling it takes.
   std::optional<StopsSuspended> whole;
   if (info.name == kBestAlgorithm) whole.emplace();
   Plan plan = PlanOf(problem, info, answer);
   if (!problem.Fits(plan.figures.peak, plan.figures.overhead)) {
-    return Refusal(problem, info, answer, plan);
+    return RefusalError(problem, info, answer, plan);
   }
   CKPLAN_RETURN_IF_ERROR(CheckHostMemory(info, plan));
-  return Checked(problem, std::move(plan));
+  return CheckFinishedPlan(problem, std::move(plan));
 }
 
-// Returns the problem that the request poses for the step, without constraints.
+// Turns the request into a problem for the step, without constraints.
 PlanProblem ProblemOf(const TrainingStep& step, const PlanRequest& request) {
   return {step.WithLink(request.offload ? &*request.offload : nullptr),
           request,
           BudgetInBytes(step, request),
           PeakBudgetOf(request).kind == Budget::Kind::kMin,
-          MostAddedBy(step, request),
-          BalanceBy(step, request)};
+          MaxAddedTime(step, request),
+          RequestedBalance(step, request)};
 }
 
-// Calls `use` with the problem that the request poses for the step. A stop or a lack of memory
-// becomes an error.
+// Calls `use` with the request's problem for the step. A stop or a lack of memory becomes an error.
 template <typename Use>
 auto WithProblem(const SolverInfo& info, const TrainingStep& step, const PlanRequest& request,
                  const SolveLimits& limits, Use use)
     -> decltype(use(std::declval<const PlanProblem&>())) {
   CKPLAN_RETURN_IF_ERROR(CheckRequest(info, step, request));
-  return UnlessOutOfMemory(info, limits, [&] {
+  return CatchOutOfMemory(info, limits, [&] {
     return UnlessStopped([&]() -> decltype(use(std::declval<const PlanProblem&>())) {
       CKPLAN_ASSIGN_OR_RETURN(const ConstrainedStep constrained,
                               ConstrainedStep::Create(step, request));
@@ -176,7 +174,7 @@ Result<Plan> MakePlanBy(const SolverInfo& info, const TrainingStep& step,
   });
 }
 
-// Returns whether plan a is better than plan b; both answer the problem. Names break ties.
+// Tells whether plan a is a better solution than plan b. Names break ties.
 bool IsBetter(const Plan& a, const Plan& b, const PlanProblem& problem) {
   const CurvePoint point_a{a.figures.peak, a.figures.overhead};
   const CurvePoint point_b{b.figures.peak, b.figures.overhead};
@@ -184,8 +182,8 @@ bool IsBetter(const Plan& a, const Plan& b, const PlanProblem& problem) {
   return problem.IsBetter(point_a, point_b);
 }
 
-// Algorithms that answer at once come first, so that a time limit cuts short only the searches.
-std::vector<const SolverInfo*> FastFirst(const PlanRequest& request) {
+// Fast algorithms come first, so that a time limit only cuts short the slow ones.
+std::vector<const SolverInfo*> SolversBySpeed(const PlanRequest& request) {
   std::vector<const SolverInfo*> solvers;
   for (const SolverInfo& info : AllSolvers()) solvers.push_back(&info);
   if (request.offload) {
@@ -196,20 +194,20 @@ std::vector<const SolverInfo*> FastFirst(const PlanRequest& request) {
   return solvers;
 }
 
-// Returns how well an error explains that no algorithm has a plan: the error of the highest weight
-// is shown. The weight is lowest if an algorithm merely does not support the request or the graph.
-int WeightOf(ErrorCode code) {
+// Ranks errors by how well they explain why no algorithm has a plan. Errors that only say that an
+// algorithm doesn't support the request or the graph rank lowest.
+int ErrorPriority(ErrorCode code) {
   if (code == ErrorCode::kTimeout) return 2;
   return code == ErrorCode::kInfeasible ? 1 : 0;
 }
 
-// Returns the best plan by any algorithm, or the error that explains why there is none.
-Result<Plan> BestOfAll(const TrainingStep& step, const PlanRequest& request,
-                       const SolveLimits& limits, Shortage* shortage) {
+// Returns the best plan of all algorithms, or the error that best explains why none has a plan.
+Result<Plan> FindBestPlan(const TrainingStep& step, const PlanRequest& request,
+                          const SolveLimits& limits, Shortage* shortage) {
   const PlanProblem problem = ProblemOf(step, request);
   std::optional<Plan> best;
   std::optional<Error> failure;
-  for (const SolverInfo* info : FastFirst(request)) {
+  for (const SolverInfo* info : SolversBySpeed(request)) {
     Result<Plan> plan = MakePlanBy(*info, step, request, limits);
     if (plan.ok()) {
       if (!best || IsBetter(*plan, *best, problem)) best = std::move(plan).value();
@@ -218,7 +216,9 @@ Result<Plan> BestOfAll(const TrainingStep& step, const PlanRequest& request,
     const ErrorCode code = plan.error().code;
     if (code == ErrorCode::kTimeout) shortage->of_time.emplace_back(info->name);
     if (IsOutOfMemory(plan.error())) shortage->of_memory.emplace_back(info->name);
-    if (!failure || WeightOf(code) > WeightOf(failure->code)) failure = std::move(plan).error();
+    if (!failure || ErrorPriority(code) > ErrorPriority(failure->code)) {
+      failure = std::move(plan).error();
+    }
   }
   if (best) return *std::move(best);
   return *std::move(failure);
@@ -229,22 +229,20 @@ Result<Plan> MakeAutoPlan(const SolverInfo& info, const TrainingStep& step,
                           Shortage* shortage) {
   CKPLAN_RETURN_IF_ERROR(CheckRequest(info, step, request));
   if (!PeakBudgetOf(request).is_given() && !request.added_time.is_given()) {
-    return Error{
-        ErrorCode::kUsage,
-        "auto takes the best plan within a limit on the peak or on the added time, and none "
-        "is given",
-        {},
-        {"add", {{"budget", "60%"}}}};
+    return Error{ErrorCode::kUsage,
+                 "auto needs a budget or a limit on the added time",
+                 {},
+                 {"add", {{"budget", "60%"}}}};
   }
-  Result<Plan> best = BestOfAll(step, request, limits, shortage);
+  Result<Plan> best = FindBestPlan(step, request, limits, shortage);
   const bool is_refused = !best.ok() && best.error().code == ErrorCode::kInfeasible;
   if (!is_refused || request.added_time.is_given()) return best;
   PlanRequest least = request;
   PeakBudgetIn(&least).kind = Budget::Kind::kMin;
   Shortage unreported;
-  CKPLAN_ASSIGN_OR_RETURN(const Plan plan, BestOfAll(step, least, limits, &unreported));
+  CKPLAN_ASSIGN_OR_RETURN(const Plan plan, FindBestPlan(step, least, limits, &unreported));
   const PlanProblem problem{step, request, BudgetInBytes(step, request)};
-  return Infeasible(problem, fmt::format("auto, by {} at best,", plan.request.algorithm), plan);
+  return Infeasible(problem, fmt::format("auto ({} came closest)", plan.request.algorithm), plan);
 }
 
 }  // namespace
@@ -263,8 +261,8 @@ Result<Plan> MakePlan(const TrainingStep& step, const PlanRequest& request,
 
 Result<Plan> MakePlan(const Source& source, const PlanRequest& request, const SolveLimits& limits,
                       Shortage* shortage) {
-  // Checking the request and explaining a refusal walk over the graph as well, so they can be
-  // stopped too.
+  // Checking the request and explaining an error also walk the graph, so a stop must work there,
+  // too.
   CKPLAN_ASSIGN_OR_RETURN(
       Plan plan, UnlessStopped([&] { return MakePlan(source.step(), request, limits, shortage); }));
   for (const RequestField& field : RequestFields()) {
@@ -286,8 +284,8 @@ Result<PlanWithin> FindBestPlanWithin(const TrainingStep& step, const PlanReques
         Plan plan = PlanOf(problem, best, *answer, detail);
         found.least_found = plan.figures.overhead;
         if (plan.figures.overhead > enough) return found;
-        found.plan =
-            detail == PlanDetail::kFigures ? std::move(plan) : Checked(problem, std::move(plan));
+        found.plan = detail == PlanDetail::kFigures ? std::move(plan)
+                                                    : CheckFinishedPlan(problem, std::move(plan));
         return found;
       });
 }
@@ -297,20 +295,20 @@ Result<std::vector<CurvePoint>> PointsByBudgets(const TrainingStep& step,
                                                 const SolveLimits& limits) {
   CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* info, FindSolver(request.algorithm));
   using Points = std::vector<CurvePoint>;
-  return WithProblem(*info, step, request, limits,
-                     [&](const PlanProblem& problem) -> Result<Points> {
-                       if (info->name == kBestAlgorithm) return TraceCurveByBest(problem, limits);
-                       const StopScope scope(limits.stop);
-                       PollStop();
-                       CKPLAN_ASSIGN_OR_RETURN(const std::vector<Answer> answers,
-                                               SolveForBudgets(*info, problem, limits));
-                       Points points;
-                       for (const Answer& answer : answers) {
-                         const Plan plan = Checked(problem, PlanOf(problem, *info, answer));
-                         points.push_back({plan.figures.peak, plan.figures.overhead});
-                       }
-                       return points;
-                     });
+  return WithProblem(
+      *info, step, request, limits, [&](const PlanProblem& problem) -> Result<Points> {
+        if (info->name == kBestAlgorithm) return TraceCurveByBest(problem, limits);
+        const StopScope scope(limits.stop);
+        PollStop();
+        CKPLAN_ASSIGN_OR_RETURN(const std::vector<Answer> answers,
+                                SolveForBudgets(*info, problem, limits));
+        Points points;
+        for (const Answer& answer : answers) {
+          const Plan plan = CheckFinishedPlan(problem, PlanOf(problem, *info, answer));
+          points.push_back({plan.figures.peak, plan.figures.overhead});
+        }
+        return points;
+      });
 }
 
 }  // namespace ckplan

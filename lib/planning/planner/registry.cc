@@ -51,34 +51,34 @@ constexpr std::string_view kHePaper =
     "activation_memory_budget of PyTorch, pull request 126320; He, Yu: Transcending Runtime-Memory "
     "Tradeoffs in Checkpointing by being Fusion Aware, MLSys 2023";
 
-// The one list from which `ckplan algos`, --algo, the shared tests and the docs are made.
+// `ckplan algos`, --algo, the shared tests and the docs are all generated from this list.
 constexpr std::array kSolvers = {
     SolverInfo{"approx-dp", "dynamic program over the closures of single nodes", kKusumotoPaper,
                Guarantee::kHeuristic, GraphClass::kAnyDag, true, Kind::kPaperBudget,
                PrepareApproxDp},
-    SolverInfo{"checkmate", "an integer program over stages of time, for small graphs", kJainPaper,
+    SolverInfo{"checkmate", "integer program over time stages, for small graphs", kJainPaper,
                Guarantee::kOptimalInClass, GraphClass::kAnyDag, false, Kind::kPeakLimit,
                PrepareOnExpansion<PrepareCheckmateRuns>, PrepareCheckmateRuns},
-    SolverInfo{"chen-count", "about sqrt(n) segments of equally many layers", kChenPaper,
+    SolverInfo{"chen-count", "about sqrt(n) segments with equal numbers of layers", kChenPaper,
                Guarantee::kHeuristic, GraphClass::kChainOfSplittingVertices, false,
                Kind::kSegmentCount, PrepareChenCount},
-    SolverInfo{"chen-drop-bn-relu", "drop the results of normalisations and activations alone",
+    SolverInfo{"chen-drop-bn-relu", "drop only the results of normalisations and activations",
                kChenPaper, Guarantee::kHeuristic, GraphClass::kAnyDag, false, Kind::kNone,
                PrepareChenDropBnRelu},
     SolverInfo{"chen-drop-cheap", "keep convolutions and matrix products, drop bn and relu",
                kChenPaper, Guarantee::kHeuristic, GraphClass::kAnyDag, false, Kind::kNone,
                PrepareChenDropCheap},
-    SolverInfo{"chen-frontier", "equal segments cut where little crosses, as between steps of time",
+    SolverInfo{"chen-frontier", "equal segments cut where few bytes cross, as between time steps",
                kChenPaper, Guarantee::kHeuristic, GraphClass::kAnyDag, false, Kind::kSegmentCount,
                PrepareChenFrontier},
-    SolverInfo{"chen-greedy", "segments closed as soon as they pass a budget", kChenPaper,
+    SolverInfo{"chen-greedy", "segments closed once they exceed a budget", kChenPaper,
                Guarantee::kHeuristic, GraphClass::kChainOfSplittingVertices, false,
                Kind::kSegmentBudget, PrepareChenGreedy},
-    SolverInfo{"chen-keep-costly", "segments that pass a budget, and as much for costly results",
+    SolverInfo{"chen-keep-costly", "segments over a budget, plus as much for costly results",
                kChenPaper, Guarantee::kHeuristic, GraphClass::kChainOfSplittingVertices, false,
                Kind::kSegmentBudget, PrepareChenKeepCostly},
-    SolverInfo{"chen-recursive", "k results kept per level, segments solved recursively",
-               kChenPaper, Guarantee::kHeuristic, GraphClass::kChainOfSplittingVertices, false,
+    SolverInfo{"chen-recursive", "keep k results per level, solve segments recursively", kChenPaper,
+               Guarantee::kHeuristic, GraphClass::kChainOfSplittingVertices, false,
                Kind::kResultsPerLevel, PrepareChenRecursive},
     SolverInfo{"chen-search", "the best of a grid of segment budgets, costed exactly", kChenPaper,
                Guarantee::kHeuristic, GraphClass::kChainOfSplittingVertices, false,
@@ -104,7 +104,7 @@ constexpr std::array kSolvers = {
     SolverInfo{"hong-linear", "checkpoints for memory as PyTorch frees it, in O(n)", kHongPaper,
                Guarantee::kOptimalInClass, GraphClass::kChainOfSplittingVertices, false,
                Kind::kNone, PrepareHongLinear},
-    SolverInfo{"hong-selection", "least checkpoints plus largest segment", kHongPaper,
+    SolverInfo{"hong-selection", "smallest sum of checkpoints and largest segment", kHongPaper,
                Guarantee::kOptimalInClass, GraphClass::kChainOfSplittingVertices, false,
                Kind::kNone, PrepareHongSelection},
     SolverInfo{"keep-all", "keep every activation: ordinary training", "none", Guarantee::kBaseline,
@@ -122,21 +122,21 @@ constexpr std::array kSolvers = {
                PrepareOnExpansion<PrepareTorchBudgetRuns>, PrepareTorchBudgetRuns},
 };
 
-// They answer requests with a link to the host only.
+// These algorithms need a link to the host.
 constexpr std::array kOffloadSolvers = {
-    SolverInfo{"offload-costliest", "copy to the host what takes longest to make per byte", "none",
-               Guarantee::kHeuristic, GraphClass::kAnyDag, false, Kind::kPeakLimit, nullptr,
+    SolverInfo{"offload-costliest", "offload the values that take longest per byte to compute",
+               "none", Guarantee::kHeuristic, GraphClass::kAnyDag, false, Kind::kPeakLimit, nullptr,
                nullptr, PrepareOffloadCostliest},
-    SolverInfo{"offload-earliest", "copy to the host what is made first", "none",
+    SolverInfo{"offload-earliest", "offload the values computed first", "none",
                Guarantee::kHeuristic, GraphClass::kAnyDag, false, Kind::kPeakLimit, nullptr,
                nullptr, PrepareOffloadEarliest},
-    SolverInfo{"offload-largest", "copy the largest values to the host", "none",
-               Guarantee::kHeuristic, GraphClass::kAnyDag, false, Kind::kPeakLimit, nullptr,
-               nullptr, PrepareOffloadLargest},
+    SolverInfo{"offload-largest", "offload the largest values", "none", Guarantee::kHeuristic,
+               GraphClass::kAnyDag, false, Kind::kPeakLimit, nullptr, nullptr,
+               PrepareOffloadLargest},
 };
 
 constexpr SolverInfo kAuto = {kAutoAlgorithm,
-                              "the best plan within the budget by any paper's algorithm",
+                              "the best plan of all papers' algorithms for the budget",
                               "none",
                               Guarantee::kHeuristic,
                               GraphClass::kAnyDag,
@@ -145,7 +145,7 @@ constexpr SolverInfo kAuto = {kAutoAlgorithm,
                               nullptr};
 
 constexpr SolverInfo kBest = {kBestAlgorithm,
-                              "the least time that is known, with a proven bound",
+                              "the fastest plan known, with a proven bound",
                               "none",
                               Guarantee::kOptimalInClass,
                               GraphClass::kAnyDag,
@@ -203,7 +203,7 @@ constexpr std::array kContainments = {
     Containment{"chen-greedy", "chen-search"},
     // Closures are lower sets.
     Containment{"exact-dp", "approx-dp"},
-    // The nodes between two splitting vertices are a close set.
+    // The nodes between two splitting vertices form a closed set.
     Containment{"feng-acg", "feng-linear"},
     Containment{"kusumoto-exhaustive", "approx-dp"},
 };
@@ -252,7 +252,7 @@ Result<const SolverInfo*> FindSolver(std::string_view name) {
   }
   const std::string meant = DidYouMean(name, names);
   return MakeError(ErrorCode::kUsage,
-                   fmt::format("unknown algorithm \"{}\"{} `ckplan algos` lists all", name,
+                   fmt::format("unknown algorithm \"{}\"{} run `ckplan algos` for the list", name,
                                meant.empty() ? ";" : meant));
 }
 

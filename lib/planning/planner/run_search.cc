@@ -14,33 +14,31 @@
 namespace ckplan {
 namespace {
 
-// Returns the setting of a knob that limits the peak, or the nearest one if the budget is out of
-// range.
+// Returns the setting nearest to the budget of a knob that limits the peak.
 int64_t LimitFor(const PlanProblem& problem, const Knob& knob) {
   return problem.budget ? std::clamp(problem.budget->count(), knob.min, knob.max) : knob.min;
 }
 
-// Returns the algorithm's outcome, changed to obey the constraints, which the algorithm does not
-// know.
-Result<RunOutcome> Constrained(const PlanProblem& problem, Result<RunOutcome> solved) {
+// Returns the algorithm's outcome, adjusted to the constraints, which the algorithm ignores.
+Result<RunOutcome> Constrain(const PlanProblem& problem, Result<RunOutcome> solved) {
   if (!solved.ok() || problem.rules == nullptr || Satisfies(*problem.rules, solved->runs)) {
     return solved;
   }
-  solved->runs = problem.Constrained(solved->runs);
+  solved->runs = problem.Constrain(solved->runs);
   solved->schedule.reset();
   solved->is_optimal = false;
   solved->guarantee += kChangedForConstraints;
   return solved;
 }
 
-// The number of settings that are tried of a knob that limits the peak.
+// The number of settings to try for a knob that limits the peak.
 constexpr int64_t kLimitsTried = 16;
 
 Schedule ScheduleFor(const RunOutcome& outcome) {
   return outcome.schedule ? *outcome.schedule : ScheduleOfRuns(outcome.runs);
 }
 
-// Returns how far a plan is above what the problem allows; 0 if it fits.
+// Returns how far a plan exceeds the problem's limits; 0 if it fits.
 int64_t ExcessOf(const PlanProblem& problem, const CurvePoint& point) {
   if (problem.most_added) {
     return std::max<int64_t>(0, (point.overhead - *problem.most_added).count());
@@ -54,8 +52,8 @@ bool IsBetterRun(const PlanProblem& problem, const CurvePoint& a, const CurvePoi
   return excess_a != excess_b ? excess_a < excess_b : problem.IsBetter(a, b);
 }
 
-// Returns the settings that are tried, in rising order. For a balance and a knob that limits the
-// peak, these are the limits of the curve: the one of its least peak, and its budgets.
+// Returns the settings to try, in increasing order. For a balance with a knob that limits the peak,
+// these are the algorithm's lowest peak and the budgets of its curve.
 Result<std::vector<int64_t>> SettingsFor(const PlanProblem& problem, const SolveLimits& limits,
                                          PreparedRunSolver* solver) {
   const Knob knob = solver->knob();
@@ -76,12 +74,12 @@ Result<std::vector<int64_t>> SettingsFor(const PlanProblem& problem, const Solve
   return settings;
 }
 
-// Returns the best outcome of all settings: of least time within the budget, or of least peak.
+// Returns the best outcome over all settings: the least time within the budget, or the lowest peak.
 Result<RunOutcome> SolveAtEachSetting(const PlanProblem& problem, const SolveLimits& limits,
                                       PreparedRunSolver* solver) {
   const Knob knob = solver->knob();
   if (!problem.has_budget()) {
-    return Constrained(problem, solver->Solve(knob.preset, limits));
+    return Constrain(problem, solver->Solve(knob.preset, limits));
   }
   Simulator simulator(problem.step);
   std::optional<RunOutcome> best;
@@ -91,9 +89,9 @@ Result<RunOutcome> SolveAtEachSetting(const PlanProblem& problem, const SolveLim
                           SettingsFor(problem, limits, solver));
   for (const int64_t setting : settings) {
     PollStop();
-    Result<RunOutcome> solved = Constrained(problem, solver->Solve(setting, limits));
-    // The limit is too low for any plan. With higher limits, there may be plans that fit after they
-    // are changed to obey the constraints.
+    Result<RunOutcome> solved = Constrain(problem, solver->Solve(setting, limits));
+    // No plan fits this limit. Higher limits may have plans that fit after adjusting them to the
+    // constraints.
     const bool is_refused = !solved.ok() && solved.error().code == ErrorCode::kInfeasible;
     if (is_refused && limits_peak && setting != settings.back()) continue;
     CKPLAN_ASSIGN_OR_RETURN(RunOutcome outcome, std::move(solved));
@@ -116,13 +114,13 @@ Result<Answer> SolveRuns(const PlanProblem& problem, const SolveLimits& limits,
                           moves ? info.prepare_offload(graph, *problem.offload, limits)
                                 : info.prepare_runs(graph, limits));
   const Knob knob = solver->knob();
-  // Plans that are changed afterwards may need more than the limit that they were made for.
+  // Adjusted plans may exceed their original limit.
   const bool is_limit = knob.kind == Knob::Kind::kPeakLimit && problem.rules == nullptr &&
                         !problem.most_added && !problem.balance;
   Result<RunOutcome> outcome = is_limit ? solver->Solve(LimitFor(problem, knob), limits)
                                         : SolveAtEachSetting(problem, limits, solver.get());
   if (!outcome.ok() && outcome.error().code == ErrorCode::kInfeasible) {
-    outcome = Constrained(problem, solver->Solve(knob.min, limits));
+    outcome = Constrain(problem, solver->Solve(knob.min, limits));
   }
   if (!outcome.ok()) return std::move(outcome).error();
   return Answer{ScheduleFor(*outcome), outcome->is_optimal, std::move(outcome->guarantee)};

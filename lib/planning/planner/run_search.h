@@ -1,4 +1,4 @@
-// Plans of a joint graph by the algorithms that plan forward graphs as well
+// Plans joint graphs with the algorithms that also plan forward graphs
 // (lib/planning/plan/run_solver.h).
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace ckplan {
 
-// Returns the best plan of all settings of the algorithm's knob or, if nothing fits the budget, its
-// plan of least peak. Errors are those of the algorithm.
+// Returns the best plan over all settings of the algorithm's knob or, if none fits the budget, its
+// plan with the lowest peak. Returns the algorithm's errors.
 Result<Answer> SolveRuns(const PlanProblem& problem, const SolveLimits& limits,
                          const SolverInfo& info);
 

@@ -22,7 +22,7 @@ Result<SizedModel> SizedModelOf(Source source, const SolveLimits& limits) {
   sized.keep_all_peak = KeepAllPeak(step);
   sized.step = step.cost();
   if (of.request.recompute.empty()) {
-    // Only sizes that fit are shown.
+    // Sizes that don't fit are never shown.
     const AccountedStep accounted{step, of.request, of.buffers, /*seeks_least=*/false};
     sized.keep_all = AccountFor(accounted, step.KeepAll(), sized.keep_all_peak);
     return sized;

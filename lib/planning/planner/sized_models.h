@@ -1,4 +1,4 @@
-// Reads a model at the sizes of one dimension that a search asks for, each of them once.
+// Reads and caches a model at the sizes of one dimension that a search tries.
 #pragma once
 
 #include <cstdint>
@@ -20,25 +20,24 @@ namespace ckplan {
 struct SizedModel {
   Source source;
   Bytes constants = {};
-  Bytes covered = {};     // The constants, and what is outside of tensors whatever the plan.
-  Bytes least_need = {};  // What training needs at the least, whatever the plan.
+  Bytes covered = {};     // Constants, and memory outside of tensors, for every plan.
+  Bytes least_need = {};  // A lower bound for every plan.
   Bytes keep_all_peak = {};
-  Accounting keep_all = {};  // What keep-all needs.
-  Cost forced = {};          // What a plan adds that keeps all that may be kept.
-  Cost step = {};            // The cost of a step without recomputation.
+  Accounting keep_all = {};  // For keep-all.
+  Cost forced = {};          // The added time when keeping all that may be kept.
+  Cost step = {};            // The time of a step without recomputation.
 
   Bytes need() const { return keep_all.need(); }
-  // Returns a lower bound on the time that plans within a budget on the peak add: see
+  // Returns a lower bound on the added time of plans within a budget on the peak; see
   // OwnOrderBound.
   std::optional<Cost> Bound(Bytes budget) const;
 };
 
-// Several threads may use an object at the same time. A size is given as its quotient by
-// `multiple_of`, the count.
+// Thread-safe. A count is a size divided by `multiple_of`.
 class SizedModels {
  public:
-  // Sizes are those of the dimension `dim`, or of the batch that is burnt into the model if `dim`
-  // is empty; `request` binds all others. Keeps references to `read`, the request and the limits.
+  // Sizes are those of the dimension `dim` or, if `dim` is empty, of the model's fixed batch;
+  // `request` binds all other dimensions. Keeps references to `read`, the request and the limits.
   SizedModels(const ReadSource& read, const PlanRequest& request, std::string dim,
               int64_t multiple_of, const SolveLimits& limits)
       : read_(read),
@@ -47,12 +46,12 @@ class SizedModels {
         multiple_of_(multiple_of),
         limits_(limits) {}
 
-  // Returns null if the model does not take this size. Errors are those of reading it that another
-  // size would not avoid. The pointer stays valid.
+  // Returns null if the model doesn't support this size. Returns errors of reading that other sizes
+  // would have as well. The pointer stays valid.
   Result<const SizedModel*> At(int64_t count);
 
-  // Returns why the model does not take this size, or nothing if it does or if At was never called
-  // with it.
+  // Returns why the model doesn't support this size, or nothing if it does or if At was never
+  // called with it.
   std::optional<Error> RefusalOf(int64_t count);
 
  private:

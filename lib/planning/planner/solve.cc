@@ -13,7 +13,7 @@
 namespace ckplan {
 namespace {
 
-// Returns the steps of the decisions or, without decisions, those of keeping everything.
+// Returns the actions from the decisions or, without decisions, those of keep-all.
 Result<Answer> SolveGivenRuns(const PlanProblem& problem) {
   const std::optional<Decisions>& decisions = problem.request.decisions;
   CKPLAN_ASSIGN_OR_RETURN(Schedule schedule,

@@ -1,5 +1,4 @@
-// Asks a paper's algorithm, or `given`, for a plan. `best` starts from these plans
-// (best_planner.h).
+// Runs a paper's algorithm, or `given`. `best` starts from these plans (best_planner.h).
 #pragma once
 
 #include "lib/base/result.h"
@@ -8,8 +7,8 @@
 
 namespace ckplan {
 
-// Returns the best answer within the problem's budget or, if nothing fits, that of least peak. The
-// request must have passed CheckRequest (check_request.h). Errors are those of MakePlan
+// Returns the best plan within the problem's budget or, if none fits, the one with the lowest peak.
+// The request must have passed CheckRequest (check_request.h). Returns the errors of MakePlan
 // (planner.h).
 Result<Answer> SolveWith(const SolverInfo& info, const PlanProblem& problem,
                          const SolveLimits& limits);

@@ -1,5 +1,4 @@
-// What plans are made for: a graph, what is known of the file that it was read from, and the
-// request.
+// The input of planning: a graph, facts about its file, and the request.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +22,10 @@ namespace ckplan {
 struct Source {
   TensorGraph graph;  // Empty for the file of a joint graph.
   ModelIdentity identity;
-  // The request, completed by what is known after reading: the sizes of all dimensions, and the
-  // name and unit of the costs.
+  // The request, completed with what reading determined: the sizes of all dimensions, and the name
+  // and unit of the costs.
   PlanRequest request;
-  // The members below are set for a model, not for a graph file; see ModelGraph.
+  // The members below are set for models, not for graph files; see ModelGraph.
   bool is_model = false;
   std::vector<ModelNodeRole> roles;
   std::vector<std::string> warnings;
@@ -34,30 +33,30 @@ struct Source {
   std::vector<AbsentValue> absent_values = {};
   std::optional<int64_t> constant_batch = std::nullopt;  // See Model::constant_batch.
   std::vector<RestoredOperation> restored = {};          // See Model::restored.
-  // The part of the parameters that is state of another kind, such as running statistics. Graph
-  // files do not tell it apart.
+  // The part of the parameters that isn't trained, such as running statistics. 0 for graph files,
+  // which don't distinguish it.
   Bytes buffers = Bytes(0);
-  // Set for a joint graph file, for a model whose gradients arrive (ParameterGradients), and for
-  // any graph whose values may move to the host. Plans are then plans of this graph.
+  // Set for a joint graph file, for a model with arriving gradients (ParameterGradients), and for
+  // any graph with offloading. If set, plans are plans of this graph.
   std::optional<JointGraph> joint = std::nullopt;
   // What each operation of `joint` is in a schedule of `graph`; empty for a joint graph file.
   std::vector<Step> step_of = {};
 
-  // Returns the training step that plans are made for. It refers to the source.
+  // Returns the training step to plan. It refers to the source.
   TrainingStep step() const;
 };
 
-// Returns what training needs on a device, with the plan or with keep-all. The optimizer and the
-// memory are those of the source's request.
+// Return what training needs on a device with the plan or with keep-all, for the optimizer and
+// memory in the source's request.
 Accounting AccountForPlan(const Source& source, const Plan& plan);
 Accounting AccountForKeepAll(const Source& source);
 
-// Reads the file of a source once more, with another request: see LoadSource in lib/files/input.
+// Reads the file of a source again with another request; see LoadSource in lib/files/input.
 using ReadSource = std::function<Result<Source>(const PlanRequest&)>;
 
-// Returns the error of a limit that the state of the optimizer counts towards, if the source is a
-// graph file that does not say what is trained. The state is then counted as 0 bytes. If the
-// optimizer is only the default, this is a warning instead.
+// Returns an error if a limit must include the optimizer's state but the graph file doesn't say
+// what is trained. The state then counts as 0 bytes. For a default optimizer, the caller turns this
+// into a warning.
 std::optional<Error> UnknownState(const Source& source, Optimizer optimizer);
 inline constexpr std::string_view kCountsAsNothing = " and counts as 0 B";
 

@@ -28,20 +28,20 @@ std::vector<Objective> ObjectivesOf(const SolverInfo& info, const PlanRequest& r
   return {Objective::kTime, Objective::kMemory};
 }
 
-// A plan that was found, with the algorithm and the objective that found it.
+// A plan, and the algorithm and objective that found it.
 struct Found {
   ChosenPlan plan;
   const SolverInfo* info = nullptr;
   Objective objective = Objective::kTime;
 };
 
-// Returns whether a plan is proven optimal for the request. Without a budget on the peak, the goal
-// is the paper's own objective. Within a budget, it is the least overhead. A search over settings
-// proves nothing about that unless nothing is recomputed, and does not prove that a peak is the
-// least. If the budget itself is the setting, there is no search.
+// Tells whether a plan is proven optimal for the request. Without a budget on the peak, the goal is
+// the paper's own objective; with one, it is the least overhead. A search over settings proves
+// neither that (unless nothing is recomputed) nor a minimal peak. If the budget is the setting,
+// there is no search.
 bool IsProven(const PlanProblem& problem, const Found& found) {
   const PlanRequest& request = problem.request;
-  if (problem.seeks_peak() || !found.plan.candidate.outcome.is_optimal) return false;
+  if (problem.optimizes_peak() || !found.plan.candidate.outcome.is_optimal) return false;
   const bool is_setting = found.info->knob == Knob::Kind::kPeakLimit && !problem.step.is_joint() &&
                           request.uses_liveness && request.granularity == Granularity::kNode &&
                           !HasConstraints(request) && !request.pipeline;
@@ -56,7 +56,7 @@ Answer AnswerOf(const SolverInfo& asked, const PlanProblem& problem, const Found
   answer.guarantee = chosen.outcome.guarantee;
   answer.setting = SettingOf(*found.info, chosen);
   if (found.info != &asked) {
-    // The knob of the algorithm that was asked has no setting for this plan.
+    // The requested algorithm's knob has no setting for this plan.
     const std::string setting =
         answer.setting ? fmt::format(" with {}", TextOf(*answer.setting)) : "";
     answer.guarantee = fmt::format("{}{}: {}", found.info->name, setting, answer.guarantee);
@@ -68,7 +68,9 @@ Answer AnswerOf(const SolverInfo& asked, const PlanProblem& problem, const Found
   if (!problem.step.is_joint()) {
     answer.segment_of = SegmentsOf(problem.step.forward(), chosen.outcome.strategy);
   }
-  if (MayReachLess(*found.info, chosen.outcome.is_optimal)) answer.note = kMayReachLess;
+  if (SmallerBudgetMayFit(*found.info, chosen.outcome.is_optimal)) {
+    answer.note = kSmallerBudgetMayFit;
+  }
   answer.paper = chosen.outcome.paper;
   answer.objective = found.objective;
   return answer;
@@ -90,12 +92,12 @@ class StrategySearch {
   }
 
  private:
-  // Returns whether there may be a better plan than the best so far.
+  // Tells whether a better plan than the best so far may exist.
   bool MayBeBetter() const {
-    return !best_ || problem_.seeks_peak() || OverheadOf(*best_) > Cost(0);
+    return !best_ || problem_.optimizes_peak() || OverheadOf(*best_) > Cost(0);
   }
 
-  // Returns whether `a` comes nearer than `b` to what is asked, where neither fits.
+  // Tells which of two plans that don't fit comes nearer to the limits.
   bool IsNearer(const Found& a, const Found& b) const {
     return problem_.most_added ? OverheadOf(a) < OverheadOf(b) : PeakOf(a) < PeakOf(b);
   }
@@ -120,14 +122,14 @@ class StrategySearch {
         continue;
       }
       if (!best_ || IsBetter(found, *best_)) best_ = std::move(found);
-      if (!problem_.seeks_peak()) break;
+      if (!problem_.optimizes_peak()) break;
     }
     return Done{};
   }
 
   Result<ChosenPlan> Choose(const SolverInfo& info, Objective objective) {
     const bool has_any = best_ || least_;
-    return UnlessOutOfMemory(info, limits_, [&] {
+    return CatchOutOfMemory(info, limits_, [&] {
       return UnlessStopped([&] {
         std::optional<StopScope> scope;
         if (has_any) scope.emplace(limits_.stop);
@@ -140,11 +142,11 @@ class StrategySearch {
     });
   }
 
-  // Ignores an error if there is a plan already. If a stop or a lack of memory caused it, the
-  // search counts as stopped.
+  // Ignores an error if there is already a plan. If a stop or a lack of memory caused it, marks the
+  // search as stopped.
   Result<Done> Tolerate(Error error, bool is_second_objective) {
     const bool is_stopped = error.code == ErrorCode::kTimeout;
-    // If the stop is not that of the search, it ends everything, and there is no plan.
+    // Only a stop of this search is tolerable; any other one ends everything without a plan.
     const bool ends_all = is_stopped && !limits_.stop.stop_requested();
     if (ends_all || (!best_ && !least_)) return error;
     if (is_stopped || (is_second_objective && IsOutOfMemory(error))) {
@@ -158,10 +160,10 @@ class StrategySearch {
   const PlanProblem& problem_;
   const SolveLimits& limits_;
   std::optional<Found> best_;   // The best plan that fits.
-  std::optional<Found> least_;  // The plan of least peak that does not fit.
+  std::optional<Found> least_;  // The lowest peak that does not fit.
 };
 
-// Adds the answers of one search, after one preparation.
+// Adds the results of one search, after preparing once.
 Result<Done> AddAnswersBy(const SolverInfo& info, const View& view, const PlanProblem& problem,
                           const SolveLimits& limits, std::vector<Answer>* answers) {
   CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedSolver> solver,

@@ -36,7 +36,7 @@ std::vector<Schedule> WarmStarts(const PlanProblem& problem, const WarmStartLimi
   PlanRequest request = problem.request;
   request.order = StepOrder::kModel;
   const PlanProblem own{
-      problem.step,       request,         problem.budget,        problem.wants_least_peak,
+      problem.step,       request,         problem.budget,        problem.minimizes_peak,
       problem.most_added, problem.balance, problem.is_recomputed, problem.rules,
       problem.offload};
   Simulator simulator(problem.step);
@@ -54,11 +54,11 @@ std::vector<Schedule> WarmStarts(const PlanProblem& problem, const WarmStartLimi
     if (own.Fits(simulation.peak, simulation.overhead)) schedules.push_back(schedule);
   };
   for (const bool is_slow : {false, true}) {
-    if (is_slow && !work.wants_slow) break;
+    if (is_slow && !work.include_slow) break;
     for (const SolverInfo& info : AllSolvers()) {
       if (IsSlow(info) != is_slow || !CanPlan(info, problem.step)) continue;
-      if (!work.wants_own_order && PlansRuns(info)) continue;
-      // On a joint graph, the search starts from keeping everything anyway.
+      if (!work.include_own_order && PlansRuns(info)) continue;
+      // On a joint graph, keep-all is always a start.
       const bool is_start = problem.step.is_joint() && info.guarantee == Guarantee::kBaseline;
       if (!is_start) add(info);
     }

@@ -1,4 +1,4 @@
-// Plans of the papers' algorithms for one budget, as starts of `best`.
+// Plans of the papers' algorithms for one budget, as starts for `best`.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,20 @@
 
 namespace ckplan {
 
-// Returns the work that the algorithms may do together (lib/base/stop.h): by effort, about
-// 0.05, 0.25 and 10 seconds.
+// Returns the work that all algorithms together may do (lib/base/stop.h): about 0.05, 0.25 or 10
+// seconds, by effort.
 int64_t WarmStartWork(SearchEffort effort);
 
 struct WarmStartLimits {
   int64_t work = 0;
-  bool wants_own_order = true;  // Includes algorithms that keep the graph's own order.
-  bool wants_slow = true;       // Includes algorithms that do not answer at once.
+  bool include_own_order = true;  // Run algorithms that keep the graph's own order.
+  bool include_slow = true;       // Run slow algorithms.
 };
 
-// Returns the schedules of all algorithms of the registry that find one within the problem's
-// budget. Algorithms that answer at once come first. When the work is spent, the current algorithm
-// returns the best plan so far, and the remaining ones are left out. This happens only on graphs on
-// which searches take long; on all others, `best` starts from exactly the schedules that the
-// algorithms find.
+// Returns the schedules of all registered algorithms that find one within the problem's budget.
+// Fast algorithms run first. When the work is spent, the current algorithm returns its best plan so
+// far, and the rest are skipped. That only happens on graphs where searches take long; on all
+// others, `best` starts from exactly the plans of the algorithms.
 std::vector<Schedule> WarmStarts(const PlanProblem& problem, const WarmStartLimits& work,
                                  const SolveLimits& limits);
 

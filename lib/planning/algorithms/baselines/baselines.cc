@@ -16,9 +16,9 @@ class KeepAllRuns : public PreparedRunSolver {
 
   Result<RunOutcome> Solve(int64_t, const SolveLimits&) override {
     const bool is_optimal = MinOverhead(graph_) == Cost(0);
-    return RunOutcome{OwnOrder(graph_), is_optimal,
-                      is_optimal ? "no plan has less overhead: nothing runs twice"
-                                 : "nothing runs twice, and nothing is left out"};
+    return RunOutcome{
+        OwnOrder(graph_), is_optimal,
+        is_optimal ? "optimal: nothing runs twice" : "nothing runs twice, and everything runs"};
   }
 
  private:
@@ -32,7 +32,7 @@ Result<std::unique_ptr<PreparedSolver>> PrepareKeepAll(const Problem& problem, c
   outcome.strategy = KeptSet{IdVector<NodeId, bool>(problem.vertices.size(), true)};
   outcome.paper = {std::nullopt, problem.vertices.total_memory(), Cost(0)};
   outcome.is_optimal = true;
-  outcome.guarantee = "no plan has less overhead: nothing is recomputed";
+  outcome.guarantee = "optimal: nothing is recomputed";
   return std::unique_ptr<PreparedSolver>(new FixedPlanSolver(std::move(outcome)));
 }
 
@@ -47,7 +47,7 @@ Result<std::unique_ptr<PreparedSolver>> PrepareRecomputeAll(const Problem& probl
   outcome.strategy = KeptSet{IdVector<NodeId, bool>(problem.vertices.size(), false)};
   outcome.paper = {std::nullopt, 2 * problem.vertices.total_memory(),
                    problem.vertices.total_time()};
-  outcome.guarantee = "nothing is kept between the forward and the backward pass";
+  outcome.guarantee = "nothing is kept from forward for backward";
   return std::unique_ptr<PreparedSolver>(new FixedPlanSolver(std::move(outcome)));
 }
 

@@ -1,4 +1,4 @@
-// Plans that others are compared with: one keeps everything, one recomputes everything.
+// The two baselines: keep everything, and recompute everything.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,8 @@
 
 namespace ckplan {
 
-// Keeps every activation until its last use: ordinary training, the baseline of all comparisons.
+// Keeps every activation until its last use: ordinary training, and the baseline of all
+// comparisons.
 //
 // Guarantee  no overhead; no plan without recomputation needs less memory in the same order.
 // Cost       O(n).

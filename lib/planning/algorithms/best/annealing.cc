@@ -14,32 +14,31 @@
 namespace ckplan {
 namespace {
 
-// The temperature falls in kStages equal ratios: there are 2^10 of them, so that ten square roots
-// give the ratio.
+// The temperature falls geometrically over 2^10 stages, so that ten square roots give the ratio.
 constexpr int kStageRoots = 10;
 constexpr int64_t kStages = 1 << kStageRoots;
 // If one more run costs a larger part of the total time than it saves of the memory, plans above
-// the budget have the least energy. So as long as no plan fits, memory gains weight by this factor
+// the budget have the lowest energy. So while no plan fits, memory gains weight by this factor
 // after this many stages.
 constexpr int64_t kStagesPerWeight = kStages / 16;
 constexpr double kWeightGrowth = 1.5;
 constexpr size_t kThresholds = 4096;
-constexpr int kTries = 24;  // Attempts to find a value that suits a move.
+constexpr int kTries = 24;  // Attempts to find a value for a move.
 constexpr int kPercentWithAncestors = 20;
 constexpr size_t kMaxGenerations = 2;
-constexpr size_t kMaxAncestors = 4;  // The most ancestors of one operation.
-constexpr int kRepairs = 2;          // The most runs added in place of a removed one.
+constexpr size_t kMaxAncestors = 4;  // Per operation.
+constexpr int kRepairs = 2;          // Runs added in place of a removed one.
 constexpr int64_t kStopPolls = 256;  // Moves between two polls for a stop.
-// A move that changes the memory at more slots than this counts as several: one of a node with
+// A move that changes the memory at more slots than this counts as several: a move of a node with
 // thousands of results takes as long as hundreds of others.
 constexpr int64_t kChangesPerMove = 64;
-// A sequence with at most this many runs is copied whenever it is a new best. Copying a longer one
-// takes as long as hundreds of moves, so it is considered only once per stage.
+// Up to this many runs, copy the sequence whenever it is a new best. Copying a longer one takes as
+// long as hundreds of moves, so do it at most once per stage.
 constexpr int32_t kMaxRunsKeptAlways = 5'000;
 
-// Returns the natural logarithm of x >= 1, with operations that give the same bits on every
-// machine, which the library's need not. Computes 2 artanh((x - 1) / (x + 1)) by its series up to
-// z^9: exact to 1e-6 up to x = 2, and increasing beyond, which suffices for comparisons.
+// Returns the natural logarithm of x >= 1. Unlike the library's, it gives the same bits on every
+// machine. Computes 2 artanh((x - 1) / (x + 1)) by its series up to z^9: exact to 1e-6 up to x = 2,
+// and increasing beyond, which is enough for comparisons.
 double LogRatio(double x) {
   double log = 0;
   for (; x > 2; x /= 2) log += 0.6931471805599453;
@@ -96,14 +95,14 @@ class Annealer {
   bool RelievePeak(double allowed);
   bool MoveAwayFromPeak(int32_t value, size_t version, int32_t peak_slot);
 
-  bool RunAgainBefore(int32_t op, int32_t slot, int depth);
+  bool AddRerunBefore(int32_t op, int32_t slot, int depth);
   bool MoveInto(int32_t slot, RunSequence::Window window, int32_t wanted);
-  void EraseWithNeeds(int32_t op, size_t k);
+  void EraseRecursively(int32_t op, size_t k);
 
   int32_t Below(size_t count) {
     return static_cast<int32_t>(((rng_.Next() >> 32) * static_cast<uint64_t>(count)) >> 32);
   }
-  // Returns how many generations of ancestors may run again with an operation.
+  // Returns how many generations of ancestors to rerun with an operation.
   int RandomDepth() { return Chance(kPercentWithAncestors) ? 1 + Below(kMaxGenerations) : 0; }
   bool Chance(int percent) { return Below(100) < percent; }
   int32_t FreeSlot(RunSequence::Window window, int32_t wanted) const;
@@ -116,8 +115,8 @@ class Annealer {
     return memory_weight_ * LogRatio(static_cast<double>(sequence_.peak()) /
                                      static_cast<double>(std::max<int64_t>(budget_, 1)));
   }
-  // Returns whether one more run can pay if it removes all memory above the budget.
-  bool MayPay(int32_t op, double allowed) const {
+  // Tells whether one more run could pay off even if it removed all memory above the budget.
+  bool CanPay(int32_t op, double allowed) const {
     const double time = static_cast<double>(problem_.cost[At(op)]) * time_unit_;
     return time <= allowed + MemoryEnergy();
   }
@@ -136,14 +135,14 @@ class Annealer {
   double energy_ = 0;
   int64_t moves_ = 0;
   int64_t accepted_ = 0;  // Accepted moves since the runs were last spread over the slots.
-  // Erased runs, whose inputs may not be needed any more.
+  // Erased runs whose inputs may no longer be needed.
   std::vector<std::pair<int32_t, int32_t>> erased_;
   Runs best_;
   int64_t best_peak_ = 0;
   int64_t best_cost_ = 0;
 };
 
-// Keeps the current sequence if it is the best so far.
+// Stores the current sequence if it is the best so far.
 void Annealer::Keep() {
   const int64_t peak = sequence_.peak();
   const int64_t cost = sequence_.cost();
@@ -195,7 +194,7 @@ void Annealer::EndStage(int64_t stage) {
   }
 }
 
-// Tries to make a change of the kind that `kind` selects.
+// Tries a change of the kind that `kind` selects.
 bool Annealer::Try(int32_t kind, double allowed) {
   if (kind < 50) return TryShift();
   if (kind < 65 && sequence_.peak() > budget_) return RelievePeak(allowed);
@@ -220,9 +219,9 @@ void Annealer::Move(double temperature) {
   if (is_first_that_fits || sequence_.run_count() <= kMaxRunsKeptAlways) Keep();
 }
 
-// Returns whether the sequence still obeys the rules after the changes since the last Commit. If
-// first runs may move, the end of the forward pass may differ from that of the start. The answer
-// may then be wrong, and the caller changes the plan to obey.
+// Tells whether the sequence still obeys the rules after the changes since the last Commit. If
+// first runs may move, the end of the forward pass can differ from that of the start. Then the
+// answer can be wrong, and the caller adjusts the plan to the rules.
 bool Annealer::SatisfiesAfterChange() const {
   if (options_.rules == nullptr) return true;
   for (const int32_t op : sequence_.Changed()) {
@@ -234,8 +233,8 @@ bool Annealer::SatisfiesAfterChange() const {
   return true;
 }
 
-// Returns whether no run after the end of the forward pass reads the operation's earlier values, if
-// these must be recomputed.
+// For values that must be recomputed: tells whether no run after the end of the forward pass reads
+// the operation's earlier values.
 bool Annealer::IsGoneForBackward(int32_t op) const {
   const RunRules& rules = *options_.rules;
   if (!rules.is_recomputed[At(op)]) return true;
@@ -258,7 +257,7 @@ bool Annealer::IsGoneForBackward(int32_t op) const {
   return true;
 }
 
-// Returns the free slot within the window that is nearest to `wanted`, or -1.
+// Returns the free slot within the window nearest to `wanted`, or -1.
 int32_t Annealer::FreeSlot(RunSequence::Window window, int32_t wanted) const {
   int32_t below = wanted;
   int32_t above = wanted + 1;
@@ -282,7 +281,7 @@ bool Annealer::MoveInto(int32_t slot, RunSequence::Window window, int32_t wanted
   return true;
 }
 
-// Moves a run anywhere within its window, or a few runs further on.
+// Moves a run anywhere in its window, or a few runs later.
 bool Annealer::TryShift() {
   const std::span<const int32_t> repeated = sequence_.Repeated();
   const bool is_rerun = !options_.free_order || (!repeated.empty() && Chance(20));
@@ -304,9 +303,9 @@ bool Annealer::TryShift() {
   return MoveInto(slot, window, wanted);
 }
 
-// Adds a run of the operation, as shortly before the run in the slot as possible. By chance, it
-// also adds runs of those producers whose results would have to be kept for it.
-bool Annealer::RunAgainBefore(int32_t op, int32_t slot, int depth) {
+// Adds a run of the operation as close before the run in the slot as possible. At random, also
+// reruns producers whose results would otherwise have to be kept for it.
+bool Annealer::AddRerunBefore(int32_t op, int32_t slot, int depth) {
   const int32_t last = sequence_.RunsOf(op)[sequence_.VersionAt(op, slot)];
   const int32_t after = std::max(last, sequence_.ReadsReadyAt(op));
   int32_t to = slot - 1;
@@ -321,7 +320,7 @@ bool Annealer::RunAgainBefore(int32_t op, int32_t slot, int depth) {
     missing[count++] = producer;
   }
   sequence_.Insert(op, to);
-  for (size_t i = 0; i < count; ++i) RunAgainBefore(missing[i], to, depth - 1);
+  for (size_t i = 0; i < count; ++i) AddRerunBefore(missing[i], to, depth - 1);
   return true;
 }
 
@@ -332,10 +331,10 @@ bool Annealer::TryAdd(double allowed) {
   const std::span<const int32_t> runs = sequence_.RunsOf(reader);
   if (reads.empty() || runs.empty()) return false;
   const int32_t producer = problem_.producer[At(reads[At(Below(reads.size()))])];
-  if (!problem_.may_repeat[At(producer)] || !MayPay(producer, allowed)) return false;
+  if (!problem_.may_repeat[At(producer)] || !CanPay(producer, allowed)) return false;
   const int32_t depth = RandomDepth();
   const int32_t run = runs[At(Below(runs.size()))];
-  return RunAgainBefore(producer, run, depth);
+  return AddRerunBefore(producer, run, depth);
 }
 
 bool Annealer::TryRemove() {
@@ -344,12 +343,12 @@ bool Annealer::TryRemove() {
   const int32_t op = repeated[At(Below(repeated.size()))];
   const auto k = At(Below(sequence_.RunsOf(op).size()));
   if (IsFixed(k) || !sequence_.MayErase(op, k)) return false;
-  EraseWithNeeds(op, k);
+  EraseRecursively(op, k);
   return true;
 }
 
-// Erases the run, and recursively the runs whose only readers are erased.
-void Annealer::EraseWithNeeds(int32_t op, size_t k) {
+// Erases the run and, recursively, runs whose only readers are erased.
+void Annealer::EraseRecursively(int32_t op, size_t k) {
   erased_.assign(1, {op, sequence_.RunsOf(op)[k]});
   sequence_.Erase(erased_.back().second);
   while (!erased_.empty()) {
@@ -357,7 +356,7 @@ void Annealer::EraseWithNeeds(int32_t op, size_t k) {
     erased_.pop_back();
     for (const int32_t read : problem_.reads[reader]) {
       const int32_t producer = problem_.producer[At(read)];
-      // The producer's run may already be erased for another reader.
+      // The producer's run may already have been erased for another reader.
       if (sequence_.RunsOf(producer).front() >= slot) continue;
       const size_t version = sequence_.VersionAt(producer, slot);
       if (IsFixed(version) || !sequence_.MayErase(producer, version)) continue;
@@ -368,8 +367,8 @@ void Annealer::EraseWithNeeds(int32_t op, size_t k) {
   }
 }
 
-// Shortens a lifetime that spans the peak. The producer runs again before the next use, or, if the
-// order is free, the producer or the last use moves to the other side of the peak.
+// Shortens a lifetime that spans the peak. The producer reruns before the next use or, if the order
+// is free, the producer or the last use moves to the other side of the peak.
 bool Annealer::RelievePeak(double allowed) {
   const int32_t peak_slot = sequence_.PeakSlot();
   for (int i = 0; i < kTries; ++i) {
@@ -382,12 +381,12 @@ bool Annealer::RelievePeak(double allowed) {
     if (sequence_.EndOf(value, version) <= peak_slot + 1) continue;
     const std::span<const int32_t> reads = sequence_.ReadsOf(value);
     const auto next = std::lower_bound(reads.begin(), reads.end(), peak_slot);
-    // The run at the peak needs the value; a result without readers can only be made later.
+    // The run at the peak needs the value; a result without readers can only be computed later.
     if (next != reads.end() && *next == peak_slot) continue;
     if (Chance(50) && MoveAwayFromPeak(value, version, peak_slot)) return true;
     if (next == reads.end() || !problem_.may_repeat[At(producer)]) continue;
-    if (!MayPay(producer, allowed)) continue;
-    return RunAgainBefore(producer, *next, RandomDepth());
+    if (!CanPay(producer, allowed)) continue;
+    return AddRerunBefore(producer, *next, RandomDepth());
   }
   return false;
 }
@@ -416,7 +415,7 @@ bool Annealer::MoveAwayFromPeak(int32_t value, size_t version, int32_t peak_slot
   return MoveInto(*next, window, window.before - 1);
 }
 
-// Removes a run, and restores the peak by other runs.
+// Removes a run, and repairs the peak with other runs.
 bool Annealer::TryEject(double allowed) {
   const int64_t cost = sequence_.cost();
   if (!TryRemove()) return false;
@@ -433,7 +432,7 @@ bool Annealer::TryEject(double allowed) {
 
 AnnealOutcome Anneal(const RunProblem& problem, int64_t budget, std::span<const Runs> starts,
                      const AnnealOptions& options) {
-  CKPLAN_CHECK(!starts.empty(), "annealing begins at a plan");
+  CKPLAN_CHECK(!starts.empty(), "annealing has at least one start");
   FlatSimulator simulator(problem);
   AnnealOutcome best;
   const auto offer = [&](Runs runs) {
@@ -449,7 +448,7 @@ AnnealOutcome Anneal(const RunProblem& problem, int64_t budget, std::span<const 
     best.peak = simulation.peak;
     best.cost = simulation.cost;
   };
-  // With rules, it matters which run is the first.
+  // With rules, it matters which run comes first.
   const bool may_replace_first = options.free_order && options.rules == nullptr;
   const FirstRuns first_runs = may_replace_first ? FirstRuns::kFree : FirstRuns::kKeepOrder;
   for (const Runs& start : starts) offer(DropUnread(problem, start, first_runs));

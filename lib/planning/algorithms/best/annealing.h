@@ -1,16 +1,16 @@
-// Random search over sequences of runs, for plans that no program over moments reaches.
+// Random search over sequences of runs, for plans that programs over moments can't express.
 //
 //   Imanishi et al. "A Simulated Annealing Algorithm for Rematerialization on Data Flow Graphs",
-//   NeurIPS 2023: anneal on the sequence itself, whatever it recomputes and in whatever order.
+//   NeurIPS 2023: anneal on the sequence itself, with any recomputation in any order.
 //
-// Idea. A move changes the plan to a neighbour: a run elsewhere, one more, one less. It is accepted
-// if the neighbour is no worse, else with a probability that falls with the temperature. A plan's
-// energy is ln(max(budget, peak)) + cost / total cost, so memory above the budget and time are
-// exchanged at equal ratios, and memory below the budget is worth nothing. While no plan fits,
+// Idea. A move changes the plan to a neighbour: it moves, adds or removes a run. It is accepted if
+// the neighbour is no worse, or else with a probability that falls with the temperature. A plan's
+// energy is ln(max(budget, peak)) + cost / total cost, so memory above the budget trades against
+// time at equal ratios, and saving memory below the budget is worth nothing. While no plan fits,
 // memory gains weight.
-// Guarantee  none; the result is no worse than any start that is within the budget.
+// Guarantee  none; the result is at least as good as any start that fits the budget.
 // Cost       counted in moves: about a million a second if operations have few readers
-//            (RunSequence), whatever the length of the sequence.
+//            (RunSequence), however long the sequence is.
 // Differs    from the paper: the peak is updated instead of recomputed, some moves target the run
 //            that needs the peak, and first runs may have to keep their order.
 #pragma once
@@ -24,14 +24,14 @@
 namespace ckplan {
 
 struct AnnealOptions {
-  int64_t moves = 2'000'000;  // For all starts together.
+  int64_t moves = 2'000'000;  // Total over all starts.
   uint64_t seed = 0;
-  bool free_order = true;  // False: first runs stay in the order of the start.
-  // If set, the starts obey these rules. All plans obey them if first runs keep their order;
-  // otherwise almost all do.
+  bool free_order = true;  // If false, first runs keep the start's order.
+  // If set, the starts obey these rules. So do all plans if first runs keep their order, and almost
+  // all otherwise.
   const RunRules* rules = nullptr;
-  // Temperatures in units of energy: at first, a change that is 0.3 % worse is accepted with a
-  // probability of 1/e.
+  // Temperatures in units of energy. At first, a change that is 0.3 % worse is accepted with
+  // probability 1/e.
   double start_temperature = 3e-3;
   double end_temperature = 2e-6;
 };
@@ -40,12 +40,12 @@ struct AnnealOutcome {
   Runs runs;
   int64_t peak = 0;
   int64_t cost = 0;
-  int64_t moves = 0;  // The number of moves tried.
+  int64_t moves = 0;  // Moves tried.
 };
 
-// Returns the cheapest plan within the budget, or the one with the least peak if none is. There
-// must be at least one start, and all starts must be plans. The moves are divided equally among the
-// starts. On a stop (lib/base/stop.h) it returns the best plan so far.
+// Returns the cheapest plan within the budget or, if none fits, the plan with the lowest peak.
+// Needs at least one start; all starts must be plans. Divides the moves equally among the starts.
+// After a stop (lib/base/stop.h), returns the best plan so far.
 AnnealOutcome Anneal(const RunProblem& problem, int64_t budget, std::span<const Runs> starts,
                      const AnnealOptions& options);
 

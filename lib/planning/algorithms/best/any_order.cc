@@ -14,7 +14,7 @@
 
 namespace ckplan {
 
-// An operation's number is above those of its ancestors.
+// Operations have higher numbers than their ancestors.
 std::vector<bool> AncestorsOf(const RunProblem& problem, int32_t op) {
   std::vector<bool> is_ancestor(At(problem.op_count));
   is_ancestor[At(op)] = true;
@@ -45,7 +45,7 @@ std::vector<OpId> LongestChain(const RunProblem& problem, std::span<const OpId> 
   std::vector<OpId> sorted(ops.begin(), ops.end());
   std::sort(sorted.begin(), sorted.end());
   sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
-  std::vector<std::vector<OpId>> chains;  // The longest chain that ends at each operation.
+  std::vector<std::vector<OpId>> chains;  // By operation: the longest chain that ends there.
   for (size_t i = 0; i < sorted.size(); ++i) {
     const std::vector<bool> is_ancestor = AncestorsOf(problem, sorted[i].index());
     std::vector<OpId> chain;
@@ -65,7 +65,7 @@ std::vector<OpId> LongestChain(const RunProblem& problem, std::span<const OpId> 
 
 namespace {
 
-// A 0/1 variable of the program: a column, or a known value.
+// A 0/1 variable of the program: a column or a known value.
 struct Flag {
   int column = kNoColumn;
   int known = 0;
@@ -86,14 +86,14 @@ class Row {
   }
 
   void AddTo(MipModel* model) && {
-    if (least_ + known_ >= 0) return;  // The row holds for all values of the columns.
+    if (least_ + known_ >= 0) return;  // The row always holds.
     model->AddRow(-known_, kMipInfinity, std::move(entries_));
   }
 
  private:
   std::vector<MipEntry> entries_;
   int known_ = 0;
-  int least_ = 0;  // The least value of the entries' sum.
+  int least_ = 0;  // The minimum of the entries' sum.
 };
 
 class AnyOrderProgram {
@@ -114,7 +114,7 @@ class AnyOrderProgram {
 
   const MipModel& model() const { return model_; }
   const ProgramUnits& units() const { return units_; }
-  // Returns whether some moment has no room for its own operation.
+  // Tells whether some moment has no room even for its own operation.
   bool is_hopeless() const { return is_hopeless_; }
   // No column exceeds 1.
   static size_t BeyondOne(double /*cost*/) { return 0; }
@@ -175,13 +175,13 @@ class AnyOrderProgram {
     }
     std::vector<Flag>& kept = kept_.emplace_back(problem_.bytes.size());
     for (size_t u = 0; u < kept.size(); ++u) {
-      if (IsOfUse(j, u)) kept[u] = NewColumn();
+      if (IsUseful(j, u)) kept[u] = NewColumn();
     }
     for (const int32_t read : problem_.reads[moment]) kept[At(read)] = {kNoColumn, 1};
   }
 
-  // Returns whether a run after moment j may read the value, or it is a result.
-  bool IsOfUse(size_t j, size_t u) const {
+  // Tells whether a run after moment j may read the value, or it is a result.
+  bool IsUseful(size_t j, size_t u) const {
     if (problem_.bytes[u] == 0 || !IsMade(u) || has_run_[j][ProducerOf(u)].IsKnown(0)) return false;
     const std::span<const int32_t> readers = problem_.readers[static_cast<int32_t>(u)];
     return problem_.is_result[u] || std::any_of(readers.begin(), readers.end(), [&](int32_t op) {
@@ -208,7 +208,7 @@ class AnyOrderProgram {
     }
   }
 
-  // Adds f^j of an operation, with this sign.
+  // Adds f^j of an operation with this sign.
   void AddFirstRun(Row* row, size_t j, size_t op, int sign) const {
     row->Add(has_run_[j + 1][op], sign);
     row->Add(has_run_[j][op], -sign);
@@ -237,7 +237,7 @@ class AnyOrderProgram {
     std::move(row).AddTo(&model_);
   }
 
-  // Adds constraint (3), and that only values which have been made can be in memory.
+  // Adds constraint (3), and that only values computed before can be in memory.
   void AddPersistence(size_t j, size_t u) {
     const size_t producer = ProducerOf(u);
     Row made;
@@ -295,10 +295,10 @@ class AnyOrderProgram {
   const std::span<const OpId> chain_;
   const int64_t budget_;
   const ProgramUnits units_;
-  std::vector<bool> is_required_;  // Per operation: it is in the order.
+  std::vector<bool> is_required_;  // By operation: it is in the order.
   bool is_hopeless_ = false;
   MipModel model_;
-  // There is one list for each moment; has_run_ has one more for the end.
+  // One list per moment; has_run_ has one more for the end.
   std::vector<std::vector<Flag>> has_run_;  // x^j, by operation.
   std::vector<std::vector<Flag>> reruns_;   // r^j, by operation.
   std::vector<std::vector<Flag>> kept_;     // a^j, by value; 0 for values without bytes.
@@ -344,7 +344,7 @@ class AnyOrderLoop {
     return is_optimal || chain_.empty() || outcome_.work >= limits_.work;
   }
 
-  // Returns whether another round may give a better bound.
+  // Tells whether another round may improve the bound.
   Result<bool> Round() {
     CKPLAN_ASSIGN_OR_RETURN(
         const AnyOrderOutcome solved,
@@ -365,7 +365,7 @@ class AnyOrderLoop {
     return Extend(plan.order, view, found);
   }
 
-  // Searches for a plan in the order that the program chose; returns the moments that this used.
+  // Searches for a plan in the program's order. Returns the moments that this used.
   Result<std::vector<OpId>> SolveInOrder(const Runs& order) {
     LoopLimits limits = limits_;
     limits.work -= outcome_.work;
@@ -383,8 +383,8 @@ class AnyOrderLoop {
     outcome_.runs = runs;
   }
 
-  // Extends the chain by a moment where the expansion is above the budget, or else by a moment of
-  // the loop in the chosen order. Returns whether it has grown.
+  // Extends the chain by a moment where the expansion exceeds the budget, or else by a moment of
+  // the loop in the chosen order. Returns whether the chain has grown.
   bool Extend(const Runs& order, const StepView& view, const std::vector<OpId>& found) {
     const auto op_at = [&](int32_t position) { return order[static_cast<size_t>(position)]; };
     const std::optional<size_t> top = TopAbove(view, budget_, [&](size_t step) {
@@ -421,7 +421,7 @@ class AnyOrderLoop {
   const LoopLimits limits_;
   int64_t once_ = 0;  // The cost of running the order once.
   std::vector<OpId> chain_;
-  // Operations outside the chain that are an ancestor or a descendant of each of its operations.
+  // Operations outside the chain that are comparable with all of it: ancestors or descendants.
   std::vector<bool> is_comparable_;
   LoopOutcome outcome_;
 };

@@ -56,26 +56,25 @@ const OrderWithPeak& BestProblem::MinCutOrder(int starts) {
 
 namespace {
 
-// Above this many operations there are this many times fewer moves, and fewer still the more there
-// are.
+// Graphs with more operations than this get this many times fewer moves, and even fewer as they
+// grow.
 constexpr int64_t kManyOps = 1'000;
 constexpr int64_t kFewerMoves = 6;
-// Programs then get a fraction of the work, since they rarely finish.
+// Programs then get a fraction of the work, because they rarely finish.
 constexpr int64_t kFewerPrograms = 4;
 
-// Plans are made in an order of less memory only if it saves at least one part in this many of the
-// own order's peak.
+// Plan in another order only if it saves at least one part in this many of the own order's peak.
 constexpr int64_t kSameOrderParts = 50;
 
-// The annealing starts this often from each plan of the programs that exceeds the budget, and from
-// the best plan.
+// Annealing starts this often from each plan of the programs that exceeds the budget, and from the
+// best plan.
 constexpr int kChains = 2;
 
-// Annealing gets its full work if it may gain one part in this many of a step.
+// Annealing gets its full work if it could gain one part in this many of a step.
 constexpr int64_t kWorthwhileParts = 200;
 
-// Up to this many operations, programs are fast enough to bring the gap down to a step divided by
-// kProvenParts, whatever the effort.
+// Up to this many operations, programs are fast enough to close the gap to a step divided by
+// kProvenParts at any effort.
 constexpr int32_t kOpsToProve = 500;
 constexpr int64_t kProvenParts = 10'000;
 
@@ -136,14 +135,14 @@ class Solver {
     return Done{};
   }
 
-  // Proves bounds before any search.
+  // Proves bounds before searching.
   void Certify() {
     const Certificates& certificates = shared_->certificates();
-    // A plan that runs every required operation just once is optimal.
+    // A plan that runs every required operation exactly once is optimal.
     if (outcome_.runs) outcome_.is_optimal = IsOptimal();
     RaisePeakBound(certificates.least_peak_any_plan, PeakProof::kWorkingSet, BoundScope::kAnyOrder);
     if (certificates.least_peak_once_any_order <= options_.budget) return;
-    // Some operation runs twice, in any order.
+    // Some operation runs twice in any order.
     int64_t least = std::numeric_limits<int64_t>::max();
     for (size_t op = 0; op < problem_.cost.size(); ++op) {
       if (problem_.may_repeat[op]) least = std::min(least, problem_.cost[op]);
@@ -167,11 +166,11 @@ class Solver {
     }
   }
 
-  // Searches for plans whose first runs have this order; for the graph's own order, proves a bound
-  // as well.
+  // Searches for plans whose first runs have this order. In the graph's own order, also proves a
+  // bound.
   Result<Done> SolveInOrder(const Runs& order, bool is_own) {
     if (is_own) {
-      ReadOwnCurve();
+      SearchOwnCurve();
     } else {
       TradeOffCurve curve(shared_, order);
       curve.Read(options_.budget, options_.work.curve, options_.enough);
@@ -183,7 +182,7 @@ class Solver {
     return SolveByProgram(order, is_own);
   }
 
-  void ReadOwnCurve() {
+  void SearchOwnCurve() {
     curve_->Read(options_.budget, options_.work.curve, options_.enough);
     TakeFromCurve();
     RaiseBound(curve_->BoundWithin(options_.budget), curve_->proof(), BoundScope::kOwnOrder);
@@ -191,37 +190,37 @@ class Solver {
     RaisePeakBound(curve_->least_peak(), PeakProof::kMoments, BoundScope::kOwnOrder);
   }
 
-  // Whether the plan is so near to a bound that no further search is worth its work.
+  // Tells whether the plan is so near to a bound that further search is not worthwhile.
   bool IsNear(int64_t bound) const {
     const int64_t parts = problem_.op_count <= kOpsToProve
                               ? std::max(options_.work.curve.settled_parts, kProvenParts)
                               : options_.work.curve.settled_parts;
     return outcome_.runs && outcome_.overhead - bound <= problem_.total_cost / parts;
   }
-  // A bound of the own order says nothing about plans in another.
+  // A bound for the graph's own order doesn't apply to plans in other orders.
   bool IsNearEnough() const {
     return IsNear(options_.is_order_free ? any_order_bound_ : outcome_.lower_bound);
   }
 
-  // Returns the overhead that every plan has at least: that of forced reruns, less the cost of
-  // operations that are not needed.
+  // Returns a lower bound on every plan's overhead: forced reruns, less the cost of unneeded
+  // operations.
   int64_t least_added() const { return idle_cost_ + shared_->forced_cost(); }
 
-  // Returns the share of `work` for a graph of this size: at least `least`, or all of `work` if
-  // that is less.
-  int64_t ForSize(int64_t work, int64_t least) const {
+  // Returns the share of `work` for a graph of this size: at least `least`, but never more than
+  // `work`.
+  int64_t ScaleWork(int64_t work, int64_t least) const {
     const int64_t full_ops = options_.work.full_ops;
     const int64_t share = work / full_ops * std::min<int64_t>(problem_.op_count, full_ops);
     return std::max(share, std::min(work, least));
   }
 
-  // Returns whether the runs, or what is made of them to obey the constraints, are a better plan.
+  // Adjusts the runs to the constraints. Returns whether they are a better plan.
   bool Offer(const Runs& runs) {
     curve_->Offer(runs);
     return TakeFromCurve();
   }
 
-  // Takes the best plan on the curve if it is better than the best so far.
+  // Takes the best plan on the curve if it is the best so far.
   bool TakeFromCurve() {
     const TradeOffCurve::PlanOnCurve* const best = curve_->BestWithin(options_.budget);
     if (best == nullptr || (outcome_.runs && outcome_.overhead <= best->overhead)) return false;
@@ -251,20 +250,20 @@ class Solver {
     outcome_.is_infeasible = bytes > options_.budget;
   }
 
-  // A plan in another order may be below the bound of the graph's own order; then nothing is proven
+  // A plan in another order may be below the bound of the graph's own order. Then nothing is proven
   // yet.
   bool IsOptimal() const {
     return outcome_.overhead <= any_order_bound_ || outcome_.overhead == outcome_.lower_bound;
   }
 
-  // Returns whether the search is over: no better plan is possible, or `enough` is settled.
+  // Tells whether the search is over: no better plan is possible, or `enough` is settled.
   bool IsDone() const {
     if (outcome_.is_infeasible || IsSettled()) return true;
     if (!options_.is_order_free) return outcome_.is_optimal;
     return outcome_.runs && outcome_.overhead <= any_order_bound_;
   }
 
-  // Returns whether it is known if there is a plan with an overhead of at most `enough`.
+  // Tells whether it is known if a plan with an overhead of at most `enough` exists.
   bool IsSettled() const {
     if (!options_.enough) return false;
     if (outcome_.runs && outcome_.overhead <= *options_.enough) return true;
@@ -275,9 +274,9 @@ class Solver {
 
   Result<Done> SolveByProgram(const Runs& order, bool is_own) {
     LoopLimits limits;
-    limits.work = ForSize(options_.work.programs, kQuickWork.programs);
+    limits.work = ScaleWork(options_.work.programs, kQuickWork.programs);
     if (problem_.op_count > kManyOps) limits.work /= kFewerPrograms;
-    if (!is_own) limits.work /= 2;  // Other orders are less often better, and give no bound.
+    if (!is_own) limits.work /= 2;  // Other orders rarely help, and give no bound.
     limits.rounds = options_.work.rounds;
     if (options_.enough) {
       limits.enough = *options_.enough - idle_cost_ - shared_->forced_cost();
@@ -304,7 +303,8 @@ class Solver {
     if (is_known || outcome_.is_infeasible) return Done{};
     const std::vector<OpId> proven = proof_moments_;
     const bool is_one = proven.empty() || moments_.empty() || moments_ == proven;
-    const int64_t work = ForSize(options_.work.any_order, kQuickWork.any_order) / (is_one ? 1 : 2);
+    const int64_t work =
+        ScaleWork(options_.work.any_order, kQuickWork.any_order) / (is_one ? 1 : 2);
     CKPLAN_RETURN_IF_ERROR(SolveInAnyOrder(proven, work));
     return moments_ == proven ? Done{} : SolveInAnyOrder(moments_, work);
   }
@@ -342,7 +342,7 @@ class Solver {
     if (!outcome_.runs && nearest != own_order_) starts.push_back(nearest);
     options.moves = exceeding_.empty() ? Moves() : Moves() / 2;
     if (!outcome_.runs && options.free_order) {
-      // Within one order there are fewer sequences to search for a first plan.
+      // Within one order, there are fewer sequences to search for a first plan.
       AnnealOptions own = options;
       own.free_order = false;
       std::vector<Runs> own_starts = exceeding_;
@@ -362,7 +362,7 @@ class Solver {
       if (outcome_.runs) starts.push_back(*outcome_.runs);
     }
     options.moves = Moves();
-    options.seed = 1;  // The moves differ from those of the search that follows.
+    options.seed = 1;  // For other moves than in the next search.
     AnnealFrom(std::move(starts), options);
   }
 
@@ -375,8 +375,8 @@ class Solver {
 
   // Returns the number of annealing moves: fewer if there is little to gain.
   int64_t Moves() const {
-    const int64_t most = ForSize(options_.work.moves, kNormalWork.moves);
-    // On large graphs the curve leaves little that single moves find, and each takes longer.
+    const int64_t most = ScaleWork(options_.work.moves, kNormalWork.moves);
+    // On large graphs, single moves improve little on the curve, and each takes longer.
     const int64_t moves =
         problem_.op_count <= kManyOps ? most : most / problem_.op_count * kManyOps / kFewerMoves;
     if (!outcome_.runs) return moves;
@@ -386,16 +386,15 @@ class Solver {
     return static_cast<int64_t>(static_cast<double>(moves) * std::clamp(gain, 0.05, 1.0));
   }
 
-  // Among plans that take equally long, takes the one with the lowest peak.
+  // Among equally fast plans, takes the one with the lowest peak.
   void TakeMinPeak() {
     const TradeOffCurve::PlanOnCurve* const best = curve_->BestWithin(options_.budget);
     const bool is_as_good = best != nullptr && outcome_.runs && best->overhead == outcome_.overhead;
     if (is_as_good) outcome_.runs = best->runs;
   }
 
-  // There are two lower bounds: for plans in the graph's own order, and for plans in any order.
-  // Reports the second if it is at least as high, or if a plan in another order costs less than the
-  // first.
+  // There are two lower bounds: for the graph's own order, and for any order. Reports the second if
+  // it is at least as high, or if a plan in another order costs less than the first.
   void SettleBound() {
     TakeMinPeak();
     outcome_.moments = moments_;
@@ -413,17 +412,17 @@ class Solver {
   }
 
   BestProblem* const shared_;
-  // The curve of the graph's own order. It gets plans in other orders too.
+  // The curve of the graph's own order. Plans in other orders are added, too.
   TradeOffCurve* const curve_;
   const RunProblem& problem_;
   const BestOptions& options_;
-  const Runs own_order_;   // Without operations that are not needed.
-  int64_t idle_cost_ = 0;  // Minus the cost of the operations that are not needed: plans save it.
+  const Runs own_order_;             // Without unneeded operations.
+  int64_t idle_cost_ = 0;            // Minus the cost of unneeded operations, which plans save.
   std::vector<Runs> orders_;         // The graph's own order comes first.
   std::vector<Runs> exceeding_;      // From the programs over moments: see LoopOutcome.
   std::vector<OpId> moments_;        // From the loop that found the best plan, or from the own
                                      // order's loop.
-  std::vector<OpId> proof_moments_;  // The moments by which `any_order_bound_` was proven.
+  std::vector<OpId> proof_moments_;  // The moments that proved `any_order_bound_`.
   int64_t any_order_bound_ = 0;
   OverheadProof any_order_proof_ = OverheadProof::kRunOnce;
   BestOutcome outcome_;

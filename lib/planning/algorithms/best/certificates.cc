@@ -36,10 +36,10 @@ namespace {
 
 constexpr int32_t kNone = -1;
 
-// No sum here exceeds kMaxTotalBytes, since each value counts at most once in it.
+// No sum here exceeds kMaxTotalBytes, because each value counts at most once.
 class WorkingSets {
  public:
-  // Values that may move to the host need not stay anywhere.
+  // Values that can be offloaded need not stay anywhere.
   explicit WorkingSets(const RunProblem& problem, const std::vector<bool>& may_move = {})
       : problem_(problem),
         may_move_(may_move.empty() ? std::vector<bool>(problem.bytes.size()) : may_move),
@@ -49,11 +49,11 @@ class WorkingSets {
         before_reader_of_(kept_beside_.size(), kNone),
         after_producer_of_(kept_beside_.size(), kNone) {}
 
-  // Returns the largest working set, or what the last run of a result's producer needs if that is
-  // more, with the operation.
+  // Returns the operation with the largest working set, or the producer of a result whose last run
+  // needs more.
   std::pair<int64_t, OpId> Largest(int64_t max_work) {
     const std::vector<int64_t> bytes = Find(max_work);
-    std::pair<int64_t, OpId> largest = AtTheEnd();
+    std::pair<int64_t, OpId> largest = BoundAtEnd();
     for (size_t op = 0; op < bytes.size(); ++op) {
       if (bytes[op] > largest.first) largest = {bytes[op], OpId(op)};
     }
@@ -61,7 +61,7 @@ class WorkingSets {
   }
 
  private:
-  // Returns the working set of each operation that every plan must run; zero for the others.
+  // Returns the working set of each operation that every plan must run, and zero for the others.
   std::vector<int64_t> Find(int64_t max_work) {
     AddUnrepeatable(max_work);
     std::vector<int64_t> bytes(static_cast<size_t>(problem_.op_count));
@@ -73,8 +73,8 @@ class WorkingSets {
   }
 
   // The last run among the producers of results needs its own working set, with all results in
-  // memory. Which producer it is, is unknown, so the least of these counts.
-  std::pair<int64_t, OpId> AtTheEnd() const {
+  // memory. Which producer comes last is unknown, so the minimum counts.
+  std::pair<int64_t, OpId> BoundAtEnd() const {
     int64_t results = 0;
     for (int32_t value = 0; value < problem_.value_count; ++value) {
       if (IsCountedResult(value)) results += BytesOf(value);
@@ -108,8 +108,8 @@ class WorkingSets {
     return bytes - problem_.in_place_bytes[at];
   }
 
-  // A value whose producer must not repeat lives from its only run to its last reader: it is in
-  // memory at the first runs of all operations in between. The largest such values come first.
+  // A value that can't be recomputed lives from its only run to its last reader: it is in memory at
+  // the first runs of all operations in between. Visits the largest such values first.
   void AddUnrepeatable(int64_t max_work) {
     std::vector<int32_t> values;
     for (int32_t value = 0; value < problem_.value_count; ++value) {
@@ -128,9 +128,9 @@ class WorkingSets {
     }
   }
 
-  // Adds the value to all descendants of its producer that do not read it and are ancestors of a
-  // reader; if it is a result, to all descendants that do not read it. An operation's number is
-  // above those of its ancestors, so all of these lie between the producer and the last reader.
+  // Adds the value to all descendants of its producer that don't read it and are ancestors of a
+  // reader; if it is a result, to all descendants that don't read it. Operations have higher
+  // numbers than their ancestors, so all of these lie between the producer and the last reader.
   void AddBetween(int32_t value) {
     const bool is_result = problem_.is_result[static_cast<size_t>(value)];
     const int32_t producer = problem_.producer[static_cast<size_t>(value)];
@@ -159,7 +159,7 @@ class WorkingSets {
     }
   }
 
-  // Marks the ancestors of the value's readers, among operations after its producer.
+  // Marks the ancestors of the value's readers among operations after its producer.
   void MarkAncestors(int32_t value, int32_t producer, int32_t last_reader) {
     for (int32_t op = last_reader; op > producer; --op) {
       const std::span<const int32_t> reads = problem_.reads[op];
@@ -177,16 +177,16 @@ class WorkingSets {
   const std::vector<bool> may_move_;
   const std::vector<bool> is_required_;
   std::vector<int64_t> kept_beside_;  // In bytes, by operation.
-  // Per operation, the last visited value that it reads; that it or a required descendant reads;
-  // that it or an ancestor makes.
+  // By operation, the last visited value that it reads; that it or a required descendant reads;
+  // that it or an ancestor produces.
   std::vector<int32_t> reader_of_;
   std::vector<int32_t> before_reader_of_;
   std::vector<int32_t> after_producer_of_;
   int64_t work_ = 0;
 };
 
-// The nodes of the network are the required operations, by their numbers in the graph; one for each
-// value with several readers; and one for the end. A source side is a downset of operations:
+// The network's nodes are the required operations, by their numbers in the graph; one per value
+// with several readers; and one for the end. A source side is a downset of operations:
 //
 //   reader ──inf──▶ producer          if an operation has run, the producers of its inputs have
 //   producer ──bytes──▶ value ──inf──▶ reader      live, if the producer has run and a reader has
@@ -210,7 +210,7 @@ class OrderCuts {
     BoundByOwnOrder();
   }
 
-  // Returns the largest memory that any operation needs when it runs, with the operation, if it is
+  // Returns the largest memory that any operation needs when it runs, and that operation, if it is
   // above `bound`.
   std::pair<int64_t, OpId> BestBound(std::pair<int64_t, OpId> bound, int64_t max_work) {
     while (network_.work() + work_ <= max_work) {
@@ -226,8 +226,8 @@ class OrderCuts {
   }
 
  private:
-  // Returns the bytes that the operation needs besides the values across the boundary, which
-  // include its reads.
+  // Returns the bytes that the operation needs beyond the values across the boundary, which include
+  // its reads.
   int64_t OwnBytes(int32_t op) const {
     const auto at = static_cast<size_t>(op);
     return problem_.written_bytes[at] + problem_.workspace[at] - problem_.in_place_bytes[at];
@@ -294,7 +294,7 @@ class OrderCuts {
     network_.SetTerminal(op, itself);
   }
 
-  // The downset is valid for every operation outside it whose inputs are made in it.
+  // The downset is valid for every operation outside it whose inputs it produces.
   void BoundByDownset(const std::vector<bool>& downset, int64_t boundary) {
     for (int32_t op = 0; op < problem_.op_count; ++op) {
       const auto at = static_cast<size_t>(op);
@@ -312,7 +312,7 @@ class OrderCuts {
   const std::vector<bool> is_required_;
   const int32_t end_;
   MaxFlow network_;
-  std::vector<int64_t> upper_;  // An upper bound of the need of each operation; kNone once its cut
+  std::vector<int64_t> upper_;  // By operation: an upper bound on its need; kNone once its cut
                                 // is computed.
   int64_t work_ = 0;
 };

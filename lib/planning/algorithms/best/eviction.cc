@@ -12,16 +12,15 @@
 namespace ckplan {
 namespace {
 
-// The most evicted ancestors that are visited for a cost. Beyond it, the cost counts as far as it
-// was seen.
+// A cost counts at most this many evicted ancestors.
 constexpr size_t kMaxCostVisits = 24;
-// A walk that runs operations more often than this on average is abandoned.
+// Abandon a walk that runs operations more often than this on average.
 constexpr size_t kMaxRunsPerOperation = 12;
 
-// A candidate whose score has fallen to no less than this share is evicted as if it had not.
+// Evict a candidate without rescoring if its score has fallen by less than this share.
 constexpr double kNearScore = 0.9;
 
-// A value that could not be evicted is considered again after this many steps.
+// Reconsider a value that could not be evicted after this many actions.
 constexpr int32_t kStepsParked = 64;
 
 double HalfPower(double x, int halves) {
@@ -30,7 +29,7 @@ double HalfPower(double x, int halves) {
   return halves % 2 == 1 ? power * std::sqrt(x) : power;
 }
 
-// The positions in the order at which first runs read each value, and the progress of the walk.
+// The positions in the order at which first runs read each value, and the walk's progress.
 class Uses {
  public:
   Uses(const RunProblem& problem, std::span<const OpId> order)
@@ -97,14 +96,14 @@ class Walk {
   }
 
  private:
-  // A run that waits for its reads.
+  // A run that waits for its inputs.
   struct Frame {
     int32_t op;
-    size_t locked = 0;  // The number of its reads that are in memory and locked.
+    size_t locked = 0;  // How many of its reads are in memory and locked.
   };
-  // A candidate for eviction; outdated if its number is not the value's newest.
+  // A candidate for eviction; outdated unless its number is the value's latest.
   struct Candidate {
-    int band;  // 2: not read any more; 1: normal; 0: to be kept.
+    int band;  // 2: no longer read; 1: normal; 0: keep.
     double score;
     int32_t value;
     uint32_t number;
@@ -131,7 +130,7 @@ class Walk {
   void Offer(int32_t value);
   void OfferParked();
   void Remove(int32_t value);
-  bool MayBeEvicted(int32_t value) const;
+  bool CanBeEvicted(int32_t value) const;
   bool IsRecoverable(int32_t value) const;
   bool IsReliedOn(int32_t value) const;
 
@@ -143,13 +142,13 @@ class Walk {
   Uses uses_;
   std::vector<bool> is_in_memory_;
   std::vector<bool> has_run_;    // Per operation.
-  std::vector<int32_t> locks_;   // The number of waiting runs that need the value.
-  std::vector<uint32_t> entry_;  // The number of the value's newest candidate.
+  std::vector<int32_t> locks_;   // How many waiting runs need the value.
+  std::vector<uint32_t> entry_;  // The value's latest candidate.
   std::priority_queue<Candidate> candidates_;
-  mutable std::vector<uint32_t> seen_;  // The number of the last search that visited the value.
+  mutable std::vector<uint32_t> seen_;  // The last search that visited the value.
   mutable uint32_t search_ = 0;
   mutable std::vector<int32_t> stack_;
-  std::vector<int32_t> parked_;  // Values that could not be evicted when their turn came.
+  std::vector<int32_t> parked_;  // Values that could not be evicted in turn.
   const bool has_single_runs_;   // Some operations must not repeat.
   double least_cost_ = 0;
   int32_t now_ = 0;
@@ -157,9 +156,9 @@ class Walk {
   Runs runs_;
 };
 
-// Runs the producers of missing values first, before them the producers of the values that these
-// lack, and so on: depth first, with an explicit stack, since chains may be long. Values that a
-// waiting run has found in memory are locked until it has run.
+// Runs the producers of missing values, after the producers of the values that those need, and so
+// on: depth first with an explicit stack, because chains can be long. Values that a waiting run has
+// found in memory are locked until it has run.
 bool Walk::RunWithAncestors(int32_t target) {
   std::vector<Frame> waiting = {{target}};
   while (!waiting.empty()) {
@@ -186,14 +185,14 @@ bool Walk::RunWithAncestors(int32_t target) {
 
 bool Walk::RunOnce(int32_t op) {
   if (runs_.size() >= kMaxRunsPerOperation * order_.size()) return false;
-  // A version that is still in memory is replaced by the new one.
+  // The new version replaces one that is still in memory.
   for (const int32_t write : problem_.writes[op]) {
     if (is_in_memory_[At(write)]) Remove(write);
   }
   const int64_t needed = problem_.written_bytes[At(op)] + problem_.workspace[At(op)];
   if (live_ + needed > budget_) TakeOver(op, Reads::kUnread);
   if (!FreeMemory(needed)) {
-    // The writes take the place of reads that are needed later, which then run again.
+    // The writes overwrite reads that are needed later, which are then recomputed.
     TakeOver(op, Reads::kAll);
     if (!FreeMemory(needed)) return false;
   }
@@ -215,7 +214,7 @@ void Walk::PassUses(int32_t op) {
   for (const int32_t read : problem_.reads[op]) uses_.Pass(read);
 }
 
-// Evicts reads that writes of the operation may take over.
+// Evicts reads whose memory the operation's writes may take over.
 void Walk::TakeOver(int32_t op, Reads which) {
   const std::span<const int32_t> pairs = problem_.in_place[op];
   for (size_t i = 0; i < pairs.size(); i += 2) {
@@ -223,7 +222,7 @@ void Walk::TakeOver(int32_t op, Reads which) {
     // Only this run may have locked the read.
     if (!is_in_memory_[At(read)] || locks_[At(read)] > 1) continue;
     const bool is_unread = uses_.Next(read) == Uses::kNever && !problem_.is_result[At(read)];
-    if ((which == Reads::kUnread && !is_unread) || !MayBeEvicted(read)) continue;
+    if ((which == Reads::kUnread && !is_unread) || !CanBeEvicted(read)) continue;
     Remove(read);
   }
 }
@@ -234,15 +233,15 @@ bool Walk::FreeMemory(int64_t needed) {
     const Candidate top = candidates_.top();
     candidates_.pop();
     if (top.number != entry_[At(top.value)] || !is_in_memory_[At(top.value)]) continue;
-    if (locks_[At(top.value)] > 0) continue;  // It is offered again when it is unlocked.
-    // Distances shrink as the walk goes on, so an earlier score is too high rather than too low.
-    // One that has hardly changed is near enough: on large graphs, most would be offered again and
-    // again.
+    if (locks_[At(top.value)] > 0) continue;  // Unlocking it offers it again.
+    // Distances shrink as the walk continues, so an outdated score is too high rather than too low.
+    // Use a score that has hardly changed: on large graphs, most candidates would be offered over
+    // and over.
     const Candidate fresh = CandidateOf(top.value);
     const bool is_near = fresh.band == top.band && fresh.score > kNearScore * top.score;
     if (fresh < top && !is_near) {
       candidates_.push(fresh);
-    } else if (!MayBeEvicted(top.value)) {
+    } else if (!CanBeEvicted(top.value)) {
       parked_.push_back(top.value);
     } else {
       Remove(top.value);
@@ -257,7 +256,7 @@ void Walk::OfferParked() {
   }
 }
 
-// Results that were evicted after their last use are made again at the end.
+// Recomputes results that were evicted after their last use.
 bool Walk::RestoreResults() {
   now_ = static_cast<int32_t>(order_.size());
   for (int32_t value = 0; value < problem_.value_count; ++value) {
@@ -315,9 +314,9 @@ double Walk::CostToRestore(int32_t value) const {
   return cost;
 }
 
-// Returns whether all values needed later can still be made without this one. If every operation
-// may repeat, that is always so.
-bool Walk::MayBeEvicted(int32_t value) const {
+// Tells whether all values needed later can be computed without this one. Always true if every
+// operation may repeat.
+bool Walk::CanBeEvicted(int32_t value) const {
   return !has_single_runs_ || IsRecoverable(value) || !IsReliedOn(value);
 }
 
@@ -327,7 +326,7 @@ bool Walk::IsRecoverable(int32_t value) const {
   for (size_t visits = 0; !stack_.empty(); ++visits) {
     const int32_t producer = problem_.producer[At(stack_.back())];
     stack_.pop_back();
-    if (!problem_.may_repeat[At(producer)] || visits > rule_.most_ancestors) return false;
+    if (!problem_.may_repeat[At(producer)] || visits > rule_.max_ancestors) return false;
     for (const int32_t read : problem_.reads[producer]) {
       if (is_in_memory_[At(read)] || seen_[At(read)] == search_) continue;
       seen_[At(read)] = search_;
@@ -337,7 +336,7 @@ bool Walk::IsRecoverable(int32_t value) const {
   return true;
 }
 
-// Returns whether a value needed later is made from this one through evicted values.
+// Tells whether a value needed later is computed from this one through evicted values.
 bool Walk::IsReliedOn(int32_t value) const {
   ++search_;
   stack_.assign(1, value);
@@ -345,7 +344,7 @@ bool Walk::IsReliedOn(int32_t value) const {
     const int32_t next = stack_.back();
     stack_.pop_back();
     if (uses_.Next(next) != Uses::kNever || problem_.is_result[At(next)] || locks_[At(next)] > 0 ||
-        visits > rule_.most_ancestors) {
+        visits > rule_.max_ancestors) {
       return true;
     }
     for (const int32_t reader : problem_.readers[next]) {
@@ -376,8 +375,8 @@ constexpr std::array<EvictionRule, 36> MakeRules() {
 
 constexpr std::array<EvictionRule, 36> kRules = MakeRules();
 
-// Returns for each rerun the step of the first run before which it must come at the latest; first
-// runs are their own anchors.
+// Returns, for each rerun, the first run before which it must come at the latest; first runs are
+// their own anchors.
 std::vector<size_t> LatestAnchors(const RunProblem& problem, const Runs& runs) {
   std::vector<bool> is_first(runs.size(), false);
   std::vector<bool> has_run(At(problem.op_count), false);
@@ -386,7 +385,7 @@ std::vector<size_t> LatestAnchors(const RunProblem& problem, const Runs& runs) {
     has_run[At(runs[step].index())] = true;
   }
   std::vector<size_t> anchors(runs.size());
-  // The earliest anchor of the value's readers among the later steps.
+  // The earliest anchor of the value's readers among later runs.
   std::vector<size_t> needed_by(At(problem.value_count), runs.size());
   for (size_t step = runs.size(); step-- > 0;) {
     const int32_t op = runs[step].index();
@@ -415,7 +414,7 @@ std::optional<Runs> Evict(const RunProblem& problem, std::span<const OpId> order
 Runs DropUnread(const RunProblem& problem, const Runs& runs, FirstRuns first_runs) {
   std::vector<int32_t> count(At(problem.op_count), 0);
   for (const OpId op : runs) ++count[At(op.index())];
-  // The values that later steps read before they make them again.
+  // The values that later runs read before recomputing them.
   std::vector<bool> is_wanted(problem.is_result);
   std::vector<int32_t> kept_count(At(problem.op_count), 0);
   Runs kept;
@@ -438,8 +437,8 @@ Runs DropUnread(const RunProblem& problem, const Runs& runs, FirstRuns first_run
 
 Runs RerunLate(const RunProblem& problem, const Runs& runs) {
   const std::vector<size_t> anchors = LatestAnchors(problem, runs);
-  // A first run is its own anchor and comes last among the runs with that anchor. Within an anchor
-  // the steps keep their order, so a run's inputs still come before it.
+  // A first run is its own anchor and comes last among the runs with that anchor. Within an anchor,
+  // runs keep their order, so a run's inputs still come before it.
   std::vector<size_t> steps(runs.size());
   for (size_t step = 0; step < steps.size(); ++step) steps[step] = step;
   std::stable_sort(steps.begin(), steps.end(),

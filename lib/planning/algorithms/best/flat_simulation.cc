@@ -51,10 +51,10 @@ bool FlatSimulator::IsValid(std::span<const OpId> runs) {
 }
 
 FlatSimulation FlatSimulator::Run(std::span<const OpId> runs) {
-  CKPLAN_CHECK(IsValid(runs), "a search keeps to sequences in which each read finds its value");
+  CKPLAN_CHECK(IsValid(runs), "every read of a searched sequence finds its value");
   const std::vector<int32_t> kinds = KindsOf(runs);
   const auto fault = replay_.Read(kinds, FreePolicy::kLiveness);
-  CKPLAN_CHECK(!fault, "what IsValid allows can be replayed");
+  CKPLAN_CHECK(!fault, "a valid sequence can be replayed");
   const StopsSuspended suspended;  // A stopped search must still measure its plan.
   PeakMeter meter(table_);
   replay_.Report(&meter);

@@ -1,8 +1,8 @@
-// Measures the memory and the time of a sequence of runs, on the flat form of a joint graph.
+// Measures the memory and time of a sequence of runs on the flat form of a joint graph.
 //
-// The peak equals that of lib/problem/schedule/simulate.h on a graph without aliases whose writes
-// have at most one in-place read each. With several in-place reads it is that peak or more; the
-// same holds with aliases, once the aliases are made again (lib/problem/runs/run_problem.h).
+// The peak equals that of lib/problem/schedule/simulate.h on graphs without aliases where each
+// write has at most one in-place read. With several in-place reads it is that peak or more; the
+// same holds with aliases, once they are recomputed (lib/problem/runs/run_problem.h).
 #pragma once
 
 #include <cstddef>
@@ -22,17 +22,16 @@ struct FlatSimulation {
   int64_t cost = 0;      // The cost of all runs.
 };
 
-// Reuses its working memory for every sequence.
+// Reuses its working memory between sequences.
 class FlatSimulator {
  public:
   explicit FlatSimulator(const RunProblem& problem);  // Keeps a reference to `problem`.
 
-  // Ends the program if `runs` is not a plan: if a run reads a value that is not in memory, if an
-  // operation that must not repeat runs twice, or if a needed operation never runs. O(reads and
-  // writes of all runs).
+  // Aborts if `runs` is not a plan: a run reads a value that is not in memory, an operation that
+  // must not repeat runs twice, or a needed operation never runs. O(reads and writes of all runs).
   FlatSimulation Run(std::span<const OpId> runs);
 
-  // Returns whether `runs` is a plan, as Run requires.
+  // Tells whether `runs` is a plan, as Run requires.
   bool IsValid(std::span<const OpId> runs);
 
  private:
@@ -45,9 +44,9 @@ class FlatSimulator {
 int64_t PeakOf(const RunProblem& problem, std::span<const OpId> runs);
 int64_t CostOf(const RunProblem& problem, std::span<const OpId> runs);
 
-// Returns whether a write of this operation may take over the memory of `value`, one of its reads.
+// Tells whether a write of this operation may take over the memory of `value`, one of its reads.
 bool MayBeOverwritten(const RunProblem& problem, int32_t op, int32_t value);
-// Returns for each value whether a write of some operation may take over its memory.
+// Tells, for each value, whether a write of some operation may take over its memory.
 std::vector<bool> OverwritableValues(const RunProblem& problem);
 
 }  // namespace ckplan

@@ -14,13 +14,13 @@ namespace ckplan {
 namespace {
 
 constexpr int32_t kUnset = -1;
-constexpr size_t kSmallPart = 4;  // Parts of this size are ordered greedily.
+constexpr size_t kSmallPart = 4;  // Parts up to this size are ordered greedily.
 // The number of operations drawn; the one with the largest working set becomes the pivot. On RL2, a
-// random layered graph of 250 operations, 12 of 12 seeds found the least possible peak with 8 or 16
-// draws and 32 starts; with 1 draw few of them did.
+// random layered graph of 250 operations, 12 of 12 seeds found the minimum peak with 8 or 16 draws
+// and 32 starts; with 1 draw, few did.
 constexpr int kDraws = 8;
 
-// Tracks the live values while required operations run one after the other, each once.
+// Tracks the live values while each required operation runs once.
 class LiveBytes {
  public:
   LiveBytes(const RunProblem& problem, const std::vector<bool>& is_required)
@@ -33,7 +33,7 @@ class LiveBytes {
 
   int64_t peak() const { return peak_; }
 
-  // Returns the bytes live after the operation minus those live before it.
+  // Returns how many more bytes are live after the operation than before it.
   int64_t Growth(int32_t op) const {
     int64_t bytes = 0;
     for (const int32_t write : problem_.writes[op]) {
@@ -46,7 +46,7 @@ class LiveBytes {
     return bytes;
   }
 
-  // Returns the bytes that the operation needs besides those live before it.
+  // Returns the bytes that the operation needs on top of those live before it.
   int64_t Need(int32_t op) const {
     const auto at = static_cast<size_t>(op);
     int64_t bytes = problem_.written_bytes[at] + problem_.workspace[at];
@@ -75,7 +75,7 @@ class LiveBytes {
   int64_t peak_ = 0;
 };
 
-// One start: it splits parts, and runs the final parts in order.
+// One start: splits parts recursively, and runs the final parts in order.
 class Splitting {
  public:
   Splitting(const RunProblem& problem, const std::vector<bool>& is_required, uint64_t seed,
@@ -91,7 +91,7 @@ class Splitting {
         value_marks_(static_cast<size_t>(problem.value_count), kUnset) {}
 
   OrderWithPeak Find() {
-    std::vector<std::vector<int32_t>> parts(1);  // A stack: the next part is the last one.
+    std::vector<std::vector<int32_t>> parts(1);  // A stack: the last part is next.
     for (const OpId op : RequiredOwnOrder(problem_)) parts[0].push_back(op.index());
     while (!parts.empty()) {
       PollStop();
@@ -102,7 +102,7 @@ class Splitting {
         continue;
       }
       auto [before, after] = Split(part);
-      // A part may be empty if the pivot can run first.
+      // A part can be empty if the pivot can run first.
       if (!after.empty()) parts.push_back(std::move(after));
       if (!before.empty()) parts.push_back(std::move(before));
     }
@@ -114,8 +114,8 @@ class Splitting {
  private:
   using Parts = std::pair<std::vector<int32_t>, std::vector<int32_t>>;
 
-  // The pivot is an operation with a large working set, where the peak is likely; the cut then lets
-  // it run with as few other live bytes as possible.
+  // Picks an operation with a large working set as the pivot, because the peak is likely there. The
+  // cut then lets it run with as few other live bytes as possible.
   int32_t PivotOf(const std::vector<int32_t>& part) {
     if (!draws_pivots_) return part[part.size() / 2];
     int32_t pivot = kUnset;
@@ -135,9 +135,9 @@ class Splitting {
     return bytes;
   }
 
-  // In the network, operations of the part are nodes 0 to size - 1 in their order, then come the
-  // end, the start and the values. A value made before the part is made by the start, and lives
-  // until its last reader has run.
+  // The network's nodes 0 to size - 1 are the operations of the part in order; then come the end,
+  // the start and the values. The start produces values from before the part, which live until
+  // their last reader has run.
   Parts Split(const std::vector<int32_t>& part) {
     const auto size = static_cast<int32_t>(part.size());
     for (int32_t i = 0; i < size; ++i)
@@ -175,7 +175,7 @@ class Splitting {
 
   int32_t NodeOf(int32_t op) const { return op_nodes_[static_cast<size_t>(op)]; }
 
-  // Returns the values that the part reads or makes, each once.
+  // Returns the values that the part reads or writes, each once.
   std::vector<int32_t> ValuesOf(const std::vector<int32_t>& part) {
     ++mark_;
     std::vector<int32_t> values;
@@ -190,8 +190,8 @@ class Splitting {
     return values;
   }
 
-  // A value that outlives the part counts once its producer has run; a value that is also made
-  // before the part counts everywhere.
+  // A value that outlives the part counts once its producer has run; if its producer runs before
+  // the part, it counts everywhere.
   void AddValue(int32_t value, int32_t node, int32_t start, int32_t end, MaxFlow* network) {
     const auto at = static_cast<size_t>(value);
     bool outlives = problem_.is_result[at];
@@ -211,7 +211,7 @@ class Splitting {
     }
   }
 
-  // Takes the minimum cut whose larger half is smaller.
+  // Takes the minimum cut with the smaller larger half.
   static Parts Balanced(const std::vector<int32_t>& part, const std::vector<bool>& largest,
                         const std::vector<bool>& least) {
     const auto off_balance = [&](const std::vector<bool>& side) {
@@ -232,12 +232,12 @@ class Splitting {
     std::erase(parts->second, pivot);
   }
 
-  // The operation that adds the least live memory goes first; among equals, the one that needs
-  // least, then the first one.
+  // Runs the operation first that adds the least live memory, then the one with the smallest need,
+  // then the first one.
   void RunGreedily(std::vector<int32_t> part) {
     while (!part.empty()) {
       auto best = part.end();
-      // The work is used up: the part keeps its order.
+      // Out of work: the part keeps its order.
       if (part.size() > kSmallPart) best = part.begin();
       for (auto it = part.begin(); it != part.end() && part.size() <= kSmallPart; ++it) {
         work_ += static_cast<int64_t>(problem_.reads[*it].size()) + 1;
@@ -270,7 +270,7 @@ class Splitting {
   std::vector<bool> has_run_;
   std::vector<int32_t> op_nodes_;     // The operation's node in the network of the current part;
                                       // kUnset outside.
-  std::vector<int32_t> value_marks_;  // The last part for which the value was listed.
+  std::vector<int32_t> value_marks_;  // The last part that listed the value.
   int32_t mark_ = 0;
   int64_t work_ = 0;
 };

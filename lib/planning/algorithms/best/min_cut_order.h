@@ -1,13 +1,13 @@
-// Finds orders with a small peak without recomputation, by recursive minimum cuts. The operations
-// are split at a downset across which few bytes live. Then each half is split in the same way,
+// Finds orders with a low peak without recomputation, by recursive minimum cuts. A cut splits the
+// operations at a downset across which few bytes live. Then each half is split in the same way,
 // given the values that live across its ends. Small parts are ordered greedily.
 //
 //   required operations ── minimum cut around a pivot ──▶ before │ the pivot and after
 //                                                      before │ after    …
 //
-// The downset holds the pivot's ancestors, and neither it nor its descendants (Theorem 4 of
-// docs/bounds.md, within the part). The first start takes the middle operation of each part as its
-// pivot. The others draw several operations and take the one with the largest working set.
+// The downset holds the pivot's ancestors, but neither the pivot nor its descendants (Theorem 4 of
+// docs/bounds.md, within the part). The first start uses the middle operation of each part as the
+// pivot. The others draw several operations and use the one with the largest working set.
 //
 // Guarantee  A valid order of the required operations, with a peak no higher than that of the
 //            graph's own order. The same seed gives the same order on every machine.

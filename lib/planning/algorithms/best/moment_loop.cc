@@ -13,7 +13,7 @@ namespace ckplan {
 
 namespace {
 
-// Consecutive steps above the budget, and the best of them.
+// Consecutive steps above the budget, and the highest of them.
 struct Stretch {
   int64_t top = 0;
   std::optional<size_t> step;
@@ -59,13 +59,13 @@ std::optional<size_t> TopAbove(const StepView& view, int64_t budget,
 
 namespace {
 
-// Most programs except the last have plans that exceed the budget. They are abandoned once the gap
-// is below one part in this many of the cost of running everything once: proving that there is no
-// slightly better plan can take most of the work.
+// Most programs except the last have plans that exceed the budget. Abandon them once the gap is
+// below one part in this many of the cost of running everything once: proving that no slightly
+// better plan exists can take most of the work.
 constexpr int64_t kDoubtfulParts = 5'000;
 
 // A plan that exceeds the budget by at most one part in kSlightParts is solved again with less
-// memory, using one part in kLessRoomParts of the work; all of these together use one part in
+// memory, for one part in kLessRoomParts of the work. All of these together get one part in
 // kAllLessRoomParts.
 constexpr int64_t kSlightParts = 20;
 constexpr int64_t kLessRoomParts = 4;
@@ -104,10 +104,10 @@ class MomentLoop {
  private:
   bool IsDone() const { return IsSettled() || WorkLeft() <= 0; }
 
-  // Work with less memory does not count.
+  // Work on solves with less memory does not count.
   int64_t WorkLeft() const { return limits_.work - (outcome_.work - less_room_work_); }
 
-  // Returns whether nothing more remains to be found.
+  // Tells whether nothing is left to find.
   bool IsSettled() const {
     const int64_t overhead = outcome_.cost - once_;
     const bool is_optimal = outcome_.runs && overhead <= outcome_.lower_bound;
@@ -119,12 +119,12 @@ class MomentLoop {
     return limits_.enough && outcome_.runs && outcome_.cost - once_ <= *limits_.enough;
   }
 
-  // Returns whether another round may find a better plan.
+  // Tells whether another round may find a better plan.
   Result<bool> Round() {
     const bool is_for_budget = target_ == budget_;
     const ProgramLimits<MomentPlan> limits = {
         WorkLeft(), [&](const MomentPlan& plan) { return Fits(Expanded(plan)); },
-        once_ / kDoubtfulParts, [&](const MomentPlan& plan) { return TakeIfFitting(plan); },
+        once_ / kDoubtfulParts, [&](const MomentPlan& plan) { return KeepIfFits(plan); },
         is_for_budget ? limits_.enough : std::nullopt};
     CKPLAN_ASSIGN_OR_RETURN(const MomentOutcome solved,
                             SolveMoments(problem_, order_, charged_, target_, limits));
@@ -149,15 +149,15 @@ class MomentLoop {
       if (IsSettled()) return false;
     }
     // If everything is charged already, the excess comes from several reruns in one interval, or
-    // from rounding: less memory everywhere compensates for it.
+    // from rounding. Less memory everywhere compensates for it.
     if (!AddMoment(view) && !ChargeRerun(view, runs)) target_ -= peak - budget_;
     if (is_solved || !has_solved_) outcome_.exceeding = std::move(runs);
     has_solved_ |= is_solved;
     return true;
   }
 
-  // Solves the program, whose plan exceeds the budget by `excess`, with less and less memory until
-  // a plan fits.
+  // Solves the program again with less and less memory until a plan fits. The current plan exceeds
+  // the budget by `excess`.
   Result<Done> SolveWithLessRoom(int64_t excess) {
     if (excess > budget_ / kSlightParts) return Done{};
     const int64_t limit =
@@ -165,8 +165,8 @@ class MomentLoop {
     for (int64_t target = budget_; excess > 0 && less_room_work_ < limit;) {
       target -= excess;
       const ProgramLimits<MomentPlan> limits = {
-          limit - less_room_work_, WantsNoProof, once_ / kDoubtfulParts,
-          [&](const MomentPlan& plan) { return TakeIfFitting(plan); }, limits_.enough};
+          limit - less_room_work_, SkipsProof, once_ / kDoubtfulParts,
+          [&](const MomentPlan& plan) { return KeepIfFits(plan); }, limits_.enough};
       CKPLAN_ASSIGN_OR_RETURN(const MomentOutcome solved,
                               SolveMoments(problem_, order_, charged_, target, limits));
       outcome_.work += solved.work;
@@ -179,10 +179,10 @@ class MomentLoop {
     return Done{};
   }
 
-  static bool WantsNoProof(const MomentPlan& /*plan*/) { return false; }
+  static bool SkipsProof(const MomentPlan& /*plan*/) { return false; }
 
   // Keeps the plan if it fits. Returns whether the best plan is good enough.
-  bool TakeIfFitting(const MomentPlan& plan) {
+  bool KeepIfFits(const MomentPlan& plan) {
     Runs runs = Expanded(plan);
     if (Fits(runs)) KeepIfCheaper(std::move(runs));
     return HasEnough();
@@ -201,7 +201,7 @@ class MomentLoop {
     outcome_.runs = std::move(runs);
   }
 
-  // Returns whether a new moment was found.
+  // Returns whether it found a new moment.
   bool AddMoment(const StepView& view) {
     const std::optional<size_t> top =
         TopAbove(view, budget_, [&](size_t step) { return IsNewMoment(view.position[step]); });
@@ -210,8 +210,8 @@ class MomentLoop {
   }
 
   // Handles steps above the budget that all lie just before a moment. The first run before such a
-  // step becomes a moment; if it already is one, the rerun at the step is charged. Returns whether
-  // something was added.
+  // step becomes a moment; if it already is one, charges the rerun at the step. Returns whether
+  // this added anything.
   bool ChargeRerun(const StepView& view, const Runs& runs) {
     const auto charge_at = [&](size_t step) {
       return ChargedRerun{view.position[step] - 1, runs[step]};
@@ -254,10 +254,10 @@ class MomentLoop {
   const std::span<const OpId> order_;
   const int64_t budget_;
   const LoopLimits limits_;
-  int64_t target_;    // The budget given to the program; see Round.
+  int64_t target_;    // The program's budget; see Round.
   int64_t once_ = 0;  // The cost of running the order once.
   ChargedSteps charged_;
-  bool has_solved_ = false;  // A program was solved, or nearly, whose plan exceeds the budget.
+  bool has_solved_ = false;  // Solved a program, at least nearly, whose plan is too large.
   int64_t less_room_work_ = 0;
   LoopOutcome outcome_;
 };

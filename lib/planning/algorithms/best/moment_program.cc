@@ -15,8 +15,8 @@ namespace ckplan {
 
 namespace {
 
-// A wait of a whole step is scaled to about this, so that waits and their coefficients have the
-// magnitude of the other columns.
+// A wait of a whole step is scaled to about this, so that waits and their coefficients are of the
+// same magnitude as other columns.
 constexpr double kMaxWait = 64;
 
 }  // namespace
@@ -71,11 +71,11 @@ void MomentCopies::AddMoment(const std::vector<int>& kept) {
 // Returns the cost of the first runs in [first, end).
 double MomentCopies::LengthBetween(int32_t first, int32_t end) const {
   if (first >= end) return 0;
-  // Times are rounded up here and copies down, so that what fits is never refused.
+  // Times are rounded up here and copies down, so that feasible copies always fit.
   return static_cast<double>((clock_[At(end)] - clock_[At(first)] + unit_ - 1) / unit_);
 }
 
-// Adds the reruns and waits of an interval; number 0 is what comes before the first moment.
+// Adds the reruns and waits of an interval; interval 0 lies before the first moment.
 void MomentCopies::AddElapsed(size_t interval, const std::vector<std::vector<int>>& reruns,
                               Row* row) const {
   row->entries.push_back({waits_[interval], -wait_unit_});
@@ -131,7 +131,7 @@ void MomentCopies::AddWindow(const ChargedWindow& charged,
   model_->AddRow(-kMipInfinity, length, std::move(row.entries));
 }
 
-// Returns the time of reruns and waits in each interval; number 0 is before the first moment.
+// Returns the time of reruns and waits in each interval; interval 0 lies before the first moment.
 std::vector<double> MomentCopies::ElapsedIn(const std::vector<double>& values,
                                             const std::vector<std::vector<int>>& reruns) const {
   std::vector<double> elapsed;
@@ -151,15 +151,15 @@ std::vector<ChargedWindow> MomentCopies::Exceeded(
   std::vector<ChargedWindow> exceeded;
   for (size_t j = 0; j < moments_.size(); ++j) {
     for (const auto& found :
-         {MostExceededOut(j, values, elapsed), MostExceededIn(j, values, elapsed)}) {
+         {FindMostExceededOut(j, values, elapsed), FindMostExceededIn(j, values, elapsed)}) {
       if (found) exceeded.push_back({moments_[j], *found});
     }
   }
   return exceeded;
 }
 
-std::optional<CopyWindow> MomentCopies::MostExceededOut(size_t j, const std::vector<double>& values,
-                                                        const std::vector<double>& elapsed) const {
+std::optional<CopyWindow> MomentCopies::FindMostExceededOut(
+    size_t j, const std::vector<double>& values, const std::vector<double>& elapsed) const {
   std::vector<double> copies(order_.size());
   for (size_t u = 0; u < made_at_.size(); ++u) {
     if (hosted_[j][u] == kNoColumn) continue;
@@ -168,7 +168,7 @@ std::optional<CopyWindow> MomentCopies::MostExceededOut(size_t j, const std::vec
   std::optional<CopyWindow> found;
   double most = Slight();
   double sum = -elapsed[j];
-  size_t interval = j;  // The one that the position is in.
+  size_t interval = j;  // The interval of the position.
   for (int32_t position = moments_[j]; position-- > 0;) {
     while (interval > 0 && position < moments_[interval - 1]) sum -= elapsed[--interval];
     sum += copies[At(position)];
@@ -180,8 +180,8 @@ std::optional<CopyWindow> MomentCopies::MostExceededOut(size_t j, const std::vec
   return found;
 }
 
-std::optional<CopyWindow> MomentCopies::MostExceededIn(size_t j, const std::vector<double>& values,
-                                                       const std::vector<double>& elapsed) const {
+std::optional<CopyWindow> MomentCopies::FindMostExceededIn(
+    size_t j, const std::vector<double>& values, const std::vector<double>& elapsed) const {
   const auto end = static_cast<int32_t>(order_.size());
   std::vector<double> copies(order_.size() + 1);
   std::optional<CopyWindow> found;
@@ -237,10 +237,10 @@ class MomentProgram {
 
   const MipModel& model() const { return model_; }
   const ProgramUnits& units() const { return units_; }
-  // Returns whether some moment has no room for its own operation.
+  // Tells whether some moment has no room even for its own operation.
   bool is_hopeless() const { return is_hopeless_; }
 
-  // Returns how much columns may exceed 1 together in a solution of this cost.
+  // Returns how much columns may exceed 1 in total in a solution of this cost.
   size_t BeyondOne(double cost) const { return copies_ ? copies_->WaitsBeyondOne(cost) : 0; }
 
   MomentPlan Read(const std::vector<double>& values) const {
@@ -276,8 +276,8 @@ class MomentProgram {
     return j + 1 < moments_.size() ? moments_[j + 1] : static_cast<int32_t>(order_.size());
   }
 
-  // Returns the values made before the moment that a run at or after it may need: first runs there
-  // read them, they are results, or they are needed to recompute such values.
+  // Returns the values computed before the moment that a run at or after it may need: first runs
+  // there read them, they are results, or recomputing such values needs them.
   std::vector<bool> NeededAt(int32_t moment) const {
     std::vector<bool> is_needed(static_cast<size_t>(problem_.value_count));
     std::vector<int32_t> found;
@@ -329,7 +329,7 @@ class MomentProgram {
     return units;
   }
 
-  // Adds kept + rerun >= bound for a value made before moment j; it may be loaded as well.
+  // Adds kept + rerun >= bound for a value computed before moment j; it may be loaded as well.
   void AddAvailability(size_t j, int32_t value, double bound, std::vector<MipEntry> entries) {
     entries.push_back({kept_[j][static_cast<size_t>(value)], 1});
     const int rerun = RerunOf(j, problem_.producer[static_cast<size_t>(value)]);
@@ -384,7 +384,7 @@ class MomentProgram {
     if (room < 0) is_hopeless_ = true;
     std::vector<MipEntry> entries;
     for (size_t u = 0; u < kept_[j].size(); ++u) {
-      // Sizes are rounded down, so that values which fit are never refused.
+      // Round sizes down, so that values that fit always fit the program.
       const int64_t units = problem_.bytes[u] / units_.bytes;
       if (kept_[j][u] == kNoColumn || units == 0) continue;
       entries.push_back({kept_[j][u], static_cast<double>(units)});
@@ -405,7 +405,7 @@ class MomentProgram {
     if (rerun == kNoColumn) return;
     const std::span<const int32_t> reads = problem_.reads[op];
     std::vector<MipEntry> entries = {{rerun, Units(WorkingSet(op))}};
-    for (const ValueThrough& through : ThroughInterval(j)) {
+    for (const ValueThrough& through : ValuesThrough(j)) {
       const int32_t u = through.value;
       if (problem_.producer[static_cast<size_t>(u)] == op) continue;
       if (std::binary_search(reads.begin(), reads.end(), u)) continue;
@@ -414,7 +414,7 @@ class MomentProgram {
     model_.AddRow(-kMipInfinity, Units(budget_), std::move(entries));
   }
 
-  // Sizes are rounded down, so that values which fit are never refused.
+  // Rounds down, so that values that fit always fit the program.
   double Units(int64_t bytes) const { return static_cast<double>(bytes / units_.bytes); }
 
   int64_t WorkingSet(int32_t op) const {
@@ -427,7 +427,7 @@ class MomentProgram {
     return bytes;
   }
 
-  const std::vector<ValueThrough>& ThroughInterval(size_t j) {
+  const std::vector<ValueThrough>& ValuesThrough(size_t j) {
     const auto [entry, is_new] = through_.try_emplace(j);
     if (!is_new) return entry->second;
     const OpId first = order_[static_cast<size_t>(moments_[j])];
@@ -465,9 +465,9 @@ class MomentProgram {
   const std::span<const OpId> order_;
   const std::span<const int32_t> moments_;
   const int64_t budget_;
-  const std::vector<bool> may_move_;  // By value: whether it may be copied to the host and back.
+  const std::vector<bool> may_move_;  // By value: it may be offloaded.
   const ProgramUnits units_;
-  std::vector<int32_t> position_;  // The position of each operation in the order.
+  std::vector<int32_t> position_;  // By operation: its position in the order.
   bool is_hopeless_ = false;
   MipModel model_;
   std::vector<std::vector<int>> kept_;                   // Columns of a^j, by value.

@@ -1,24 +1,25 @@
-// The program over moments: it chooses which values to keep and which operations to run again, for
-// a fixed order of first runs.
+// The program over moments: it chooses which values to keep and which operations to rerun, for a
+// fixed order of first runs.
 //
 // A moment is the first run of an operation. An interval lies between two moments, or after the
-// last one; interval j begins with moment j. For a value u, made by m(u), and an operation o, let
+// last one; interval j begins with moment j. For a value u of producer m(u), and an operation o,
+// let
 //   a^j_u   u is in memory at moment j,
 //   r^j_o   o has run before moment j, and runs again in interval j,
 //   f^j_o   o runs for the first time in interval j (given by the order).
 // It minimises the sum of cost_o r^j_o, where
-//   (1) a^j_u + r^j_m(u) >= 1 for each u made before that a first run in interval j reads,
+//   (1) a^j_u + r^j_m(u) >= 1 for each u computed before that a first run in interval j reads,
 //   (2) r^j_o <= a^j_u + r^j_m(u) for each read u of o,
 //   (3) a^(j+1)_u <= a^j_u + r^j_m(u) + f^j_m(u); for results also after the last interval,
 //   (4) the values in memory at moment j leave room for its operation's writes and workspace,
 //   (5) for chosen pairs of an operation and an interval: if it runs again there, the values
 //       in memory throughout the interval leave room for its reads, writes and workspace.
-//       These values are in memory at moment j+1, or the end, and not remade in interval j.
-// With a link to the host, values that may move can also come back from there; moment_program.h has
-// the columns and rows for that, and (5) is about the values that may not move.
-// Runs before the first moment, repeats within one interval, and memory at all other times are not
-// charged. So the least cost of the program is a lower bound of the overhead of every plan that
-// keeps the order and the budget: docs/bounds.md has the proof.
+//       These values are in memory at moment j+1, or the end, and not recomputed in interval j.
+// With a link to the host, values can also come back from there: MomentCopies has the columns and
+// rows for that, and (5) is about the values that cannot be offloaded. Runs before the first
+// moment, repeats within one interval, and memory at all other times are not charged. So the
+// minimum cost of the program is a lower bound on the overhead of every plan that keeps the order
+// and the budget: docs/bounds.md has the proof.
 #pragma once
 
 #include <compare>
@@ -39,7 +40,7 @@ namespace ckplan {
 // The copies to the host and back in a program over moments (moment_program.h): columns l, H and s,
 // and the windows that copies must fit into. docs/bounds.md, Theorem 9, explains and proves them.
 //
-//   l^j_u   u is not in memory at moment j, is not made in interval j, and comes back in it,
+//   l^j_u   u is not in memory at moment j, is not computed in interval j, and comes back in it,
 //   H^j_u   a copy of u to the host is complete at moment j: l^j <= H^j <= H^(j+1),
 //   s^j     the time in interval j that is neither that of first runs nor of the reruns in r^j;
 //           s^0 is that before the first moment.
@@ -59,15 +60,15 @@ class MomentCopies {
                std::span<const int32_t> moments, const CopyTimes& times, int64_t unit,
                MipModel* model);
 
-  // Moments come in ascending order; `kept` has the columns of a^j by value.
+  // Add moments in ascending order; `kept` has the columns of a^j by value.
   void AddMoment(const std::vector<int>& kept);
   int LoadOf(size_t j, int32_t value) const { return loads_[j][At(value)]; }
-  // `reruns` has the columns of r^j by moment and operation. After all moments were added.
+  // Call after adding all moments. `reruns` has the columns of r^j by moment and operation.
   void AddWindow(const ChargedWindow& charged, const std::vector<std::vector<int>>& reruns);
-  // Returns the windows that a solution exceeds most: two at most for each moment.
+  // Returns the windows that a solution exceeds most: at most two per moment.
   std::vector<ChargedWindow> Exceeded(const std::vector<double>& values,
                                       const std::vector<std::vector<int>>& reruns) const;
-  // Returns how much the columns of s may exceed 1 together in a solution of this cost.
+  // Returns how much the columns of s may exceed 1 in total in a solution of this cost.
   size_t WaitsBeyondOne(double cost) const;
 
  private:
@@ -83,13 +84,13 @@ class MomentCopies {
   void AddIns(size_t j, int32_t to, Row* row) const;
   std::vector<double> ElapsedIn(const std::vector<double>& values,
                                 const std::vector<std::vector<int>>& reruns) const;
-  std::optional<CopyWindow> MostExceededOut(size_t j, const std::vector<double>& values,
-                                            const std::vector<double>& elapsed) const;
-  std::optional<CopyWindow> MostExceededIn(size_t j, const std::vector<double>& values,
-                                           const std::vector<double>& elapsed) const;
+  std::optional<CopyWindow> FindMostExceededOut(size_t j, const std::vector<double>& values,
+                                                const std::vector<double>& elapsed) const;
+  std::optional<CopyWindow> FindMostExceededIn(size_t j, const std::vector<double>& values,
+                                               const std::vector<double>& elapsed) const;
   double Units(int64_t time) const { return static_cast<double>(time / unit_); }
   double LengthBetween(int32_t first, int32_t end) const;
-  double Slight() const { return 1e-4 * wait_unit_; }  // Less is due to the solver's tolerance.
+  double Slight() const { return 1e-4 * wait_unit_; }  // Within the solver's tolerance.
 
   const RunProblem& problem_;
   const std::span<const OpId> order_;
@@ -107,9 +108,9 @@ class MomentCopies {
 };
 
 struct MomentPlan {
-  std::vector<std::vector<bool>> kept;    // For each moment: a^j, by value.
-  std::vector<std::vector<bool>> loaded;  // For each moment: l^j, by value. Empty without a link.
-  // Windows that copies must fit into, that are not in the program and that the plan exceeds.
+  std::vector<std::vector<bool>> kept;    // By moment: a^j, by value.
+  std::vector<std::vector<bool>> loaded;  // By moment: l^j, by value. Empty without a link.
+  // Windows that the plan's copies exceed and that are not in the program.
   std::vector<ChargedWindow> exceeded;
 };
 
@@ -131,16 +132,15 @@ struct ChargedSteps {
   std::vector<ChargedWindow> windows = {};  // Each belongs to one of the moments.
 };
 
-// `order` has every operation once, each after the producers of its reads. If `times` is given,
-// plans may copy values to the host and back. kUnsupported: built without a MIP solver, or too
-// large for it.
+// `order` has every operation once, each after the producers of its reads. With `times`, plans may
+// offload values. kUnsupported: built without a MIP solver, or too large for it.
 Result<MomentOutcome> SolveMoments(const RunProblem& problem, std::span<const OpId> order,
                                    const ChargedSteps& charged, int64_t budget,
                                    const ProgramLimits<MomentPlan>& limits,
                                    const CopyTimes* times = nullptr);
 
-// Returns the runs of such a plan. Within an interval, missing values are recomputed just before
-// they are read; at its end, those that the next moment needs are.
+// Turns the plan into runs. Within an interval, missing values are recomputed just before they are
+// read; at its end, those that the next moment needs.
 Runs ExpandMoments(const RunProblem& problem, std::span<const OpId> order,
                    std::span<const int32_t> moments, const MomentPlan& plan);
 

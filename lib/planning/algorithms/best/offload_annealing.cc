@@ -13,7 +13,7 @@
 namespace ckplan {
 namespace {
 
-// The temperature falls in 2^10 equal ratios, so that ten square roots give the ratio.
+// The temperature falls geometrically over 2^10 stages, so that ten square roots give the ratio.
 constexpr int kOffloadStageRoots = 10;
 constexpr int64_t kOffloadStages = 1 << kOffloadStageRoots;
 constexpr size_t kOffloadThresholds = 4096;
@@ -21,22 +21,22 @@ constexpr int kOffloadTries = 24;
 constexpr int kOffloadRepairs = 3;
 constexpr size_t kMaxMissing = 4;
 constexpr int64_t kOffloadStopPolls = 64;
-// Temperatures are parts of the time that the sequence adds, but of no less than this part of a
-// step: a plan that adds next to nothing could not change otherwise.
+// Temperatures are relative to the time that the sequence adds, but to at least this part of a
+// step: a plan that adds almost nothing could not change otherwise.
 constexpr double kMinHeat = 3e-2;
-// The charge for memory above the budget is adjusted after this many stages: it rises by the
-// first factor or falls by the second.
+// The charge for memory above the budget is adjusted after this many stages: it rises by the first
+// factor or falls by the second.
 constexpr int64_t kRaiseStages = kOffloadStages / 16;
 constexpr int64_t kFollowStages = kOffloadStages / 64;
 constexpr double kChargeRise = 1.5;
 constexpr double kChargeFall = 0.9;
 // No sequence ends later: a double below the largest time.
 constexpr double kLatestEnd = 0x1p62;
-// The work of a move that is refused before it is scheduled, in steps.
+// The work of a move that is rejected before it is scheduled, in actions.
 constexpr int64_t kWorkOfMove = 50;
 
-// Returns -ln(u) for u in the middle of equal parts of (0, 1), with operations that give the same
-// bits on every machine.
+// Returns -ln(u) for u in the middle of equal parts of (0, 1). Gives the same bits on every
+// machine.
 std::array<double, kOffloadThresholds> MakeOffloadThresholds() {
   std::array<double, kOffloadThresholds> thresholds{};
   double log = 0;
@@ -89,8 +89,8 @@ class OffloadAnnealer {
   bool TryAddLoad();
   bool TryAddRun();
   bool TryRemove();
-  bool TryToLoad();
-  bool TryToRun();
+  bool ReplaceRerunByLoads();
+  bool ReplaceLoadByRerun();
   bool TryShift();
   bool TryEject();
   bool RelievePeak();
@@ -99,10 +99,10 @@ class OffloadAnnealer {
   bool Satisfies() const;
   bool IsWorthwhile();
   void Keep();
-  bool RunAgainBefore(int32_t op, int32_t slot, int depth);
+  bool AddRerunBefore(int32_t op, int32_t slot, int depth);
   bool LoadBefore(int32_t value, int32_t slot);
   bool MayErase(int32_t slot) const;
-  void EraseWithNeeds(int32_t slot);
+  void EraseRecursively(int32_t slot);
   int32_t FreeBefore(int32_t slot, int32_t after) const;
   int32_t RandomExtraSlot();
 
@@ -131,31 +131,30 @@ class OffloadAnnealer {
   const std::array<double, kOffloadThresholds> thresholds_;
   std::vector<int32_t> movable_;
   double memory_weight_ = 1;
-  // These are of the sequence as it was last measured: its time, and a charge for memory above the
-  // budgets.
+  // Of the sequence last measured: its time, and the charge for memory above the budgets.
   int64_t end_ = 0;
   double charge_ = 0;
   bool fits_ = false;
-  // These are of the sequence as it was last accepted.
+  // The same for the sequence last accepted.
   double energy_ = 0;
   int64_t end_now_ = 0;
   double charge_now_ = 0;
-  double most_ = 0;  // The energy that the move may lead to.
+  double max_energy_ = 0;  // The maximum energy after the move.
   int64_t work_done_ = 0;
   int64_t accepted_ = 0;
   std::vector<int32_t> erased_;
   OffloadAnnealOutcome best_;
 };
 
-// Finds the time of the sequence, and whether it fits. A sequence above the budget is measured as
-// if the budget were its peak. It pays for what it takes more of either memory. If it ends after
-// `latest_end`, it is only known that it does.
+// Computes the sequence's time, and whether it fits. Measures a sequence above the budget as if the
+// budget were its peak, and charges for the excess of either memory. If the sequence ends after
+// `latest_end`, only that is known.
 void OffloadAnnealer::Measure(int64_t latest_end) {
   const CopyPlan& plan =
       scheduler_.Run(sequence_.Task(), std::max(limits_.budget, sequence_.peak()), latest_end);
-  // To list the runs takes about as long as to schedule a quarter of them.
+  // Listing the runs takes about as long as scheduling a quarter of them.
   work_done_ += plan.runs + sequence_.step_count() / 4;
-  CKPLAN_CHECK(plan.fits, "a sequence fits its own peak if everything is copied in time");
+  CKPLAN_CHECK(plan.fits, "a sequence fits its own peak if all copies are in time");
   const double host_energy =
       limits_.host_budget ? ChargeFor(plan.host_peak, *limits_.host_budget) : 0;
   fits_ = sequence_.peak() <= limits_.budget && host_energy == 0;
@@ -220,7 +219,7 @@ void OffloadAnnealer::AdjustCharge(int64_t stage) {
 void OffloadAnnealer::Move(double temperature) {
   const double scale = std::max(energy_ - static_cast<double>(problem_.total_cost),
                                 static_cast<double>(problem_.total_cost) * kMinHeat);
-  most_ = energy_ + scale * temperature * thresholds_[At(Below(kOffloadThresholds))];
+  max_energy_ = energy_ + scale * temperature * thresholds_[At(Below(kOffloadThresholds))];
   const bool is_changed = Try(Below(100));
   if (!is_changed && !sequence_.has_changes()) return;
   sequence_.Update();
@@ -233,18 +232,18 @@ void OffloadAnnealer::Move(double temperature) {
   Accept();
 }
 
-// Returns whether the changed sequence is accepted. It is not scheduled if its runs and its memory
+// Tells whether to accept the changed sequence. Doesn't schedule it if its runs and its memory
 // alone are too much.
 bool OffloadAnnealer::IsWorthwhile() {
-  const double latest_end = most_ - memory_weight_ * MemoryEnergy();
+  const double latest_end = max_energy_ - memory_weight_ * MemoryEnergy();
   if (static_cast<double>(sequence_.cost()) > latest_end) return false;
   Measure(static_cast<int64_t>(std::min(std::ceil(latest_end), kLatestEnd)));
-  return Energy() <= most_ && Satisfies();
+  return Energy() <= max_energy_ && Satisfies();
 }
 
 bool OffloadAnnealer::Try(int32_t kind) {
-  if (kind < 20) return TryToLoad();
-  if (kind < 35) return TryToRun();
+  if (kind < 20) return ReplaceRerunByLoads();
+  if (kind < 35) return ReplaceLoadByRerun();
   if (kind < 40) return TryAddLoad();
   if (kind < 45) return TryAddRun();
   if (kind < 55) return TryRemove();
@@ -268,9 +267,9 @@ bool OffloadAnnealer::LoadBefore(int32_t value, int32_t slot) {
   return true;
 }
 
-// Adds a run of the operation, as shortly before the slot as possible. By chance, it also makes or
-// loads those of its reads that would have to be kept for it.
-bool OffloadAnnealer::RunAgainBefore(int32_t op, int32_t slot, int depth) {
+// Adds a run of the operation as close before the slot as possible. At random, also recomputes or
+// loads reads that would otherwise have to be kept for it.
+bool OffloadAnnealer::AddRerunBefore(int32_t op, int32_t slot, int depth) {
   if (!problem_.may_repeat[At(op)]) return false;
   const std::span<const int32_t> runs = sequence_.SlotsOf(op);
   const auto later = std::lower_bound(runs.begin(), runs.end(), slot);
@@ -291,20 +290,20 @@ bool OffloadAnnealer::RunAgainBefore(int32_t op, int32_t slot, int depth) {
     if (choice == 1 && MayMove(missing[i])) {
       LoadBefore(missing[i], to);
     } else {
-      RunAgainBefore(problem_.producer[At(missing[i])], to, depth - 1);
+      AddRerunBefore(problem_.producer[At(missing[i])], to, depth - 1);
     }
   }
   return true;
 }
 
-// Whether all reads still find a version without this step.
+// Tells whether all reads still find a version without this action.
 bool OffloadAnnealer::MayErase(int32_t slot) const {
   const int32_t step = sequence_.StepAt(slot);
   return IsLoad(problem_, step) || sequence_.SlotsOf(step).front() != slot;
 }
 
-// Erases the step, and those that made only what it reads.
-void OffloadAnnealer::EraseWithNeeds(int32_t slot) {
+// Erases the action, and those that only served its reads.
+void OffloadAnnealer::EraseRecursively(int32_t slot) {
   erased_.assign(1, slot);
   std::vector<int32_t> steps = {sequence_.StepAt(slot)};
   sequence_.Erase(slot);
@@ -324,7 +323,7 @@ void OffloadAnnealer::EraseWithNeeds(int32_t slot) {
   }
 }
 
-// Returns the slot of a load or of a second run, or -1.
+// Returns the slot of a random load or rerun, or -1.
 int32_t OffloadAnnealer::RandomExtraSlot() {
   const std::span<const int32_t> extra = sequence_.Extra();
   if (extra.empty()) return -1;
@@ -349,18 +348,18 @@ bool OffloadAnnealer::TryAddRun() {
   if (reads.empty() || slots.empty()) return false;
   const int32_t producer = problem_.producer[At(reads[At(Below(reads.size()))])];
   const int depth = RandomDepth();
-  return RunAgainBefore(producer, slots[At(Below(slots.size()))], depth);
+  return AddRerunBefore(producer, slots[At(Below(slots.size()))], depth);
 }
 
 bool OffloadAnnealer::TryRemove() {
   const int32_t slot = RandomExtraSlot();
   if (slot < 0) return false;
-  EraseWithNeeds(slot);
+  EraseRecursively(slot);
   return true;
 }
 
-// Loads what a second run makes, instead of running it.
-bool OffloadAnnealer::TryToLoad() {
+// Replaces a rerun by loads of its results.
+bool OffloadAnnealer::ReplaceRerunByLoads() {
   const int32_t slot = RandomExtraSlot();
   if (slot < 0 || IsLoad(problem_, sequence_.StepAt(slot))) return false;
   const int32_t op = sequence_.StepAt(slot);
@@ -373,11 +372,11 @@ bool OffloadAnnealer::TryToLoad() {
     is_loaded |= LoadBefore(value, *next);
   }
   if (!is_loaded) return false;
-  EraseWithNeeds(slot);
+  EraseRecursively(slot);
   return true;
 }
 
-bool OffloadAnnealer::TryToRun() {
+bool OffloadAnnealer::ReplaceLoadByRerun() {
   const int32_t slot = RandomExtraSlot();
   if (slot < 0 || !IsLoad(problem_, sequence_.StepAt(slot))) return false;
   const int32_t value = LoadedBy(problem_, sequence_.StepAt(slot));
@@ -385,10 +384,10 @@ bool OffloadAnnealer::TryToRun() {
   const std::span<const int32_t> reads = sequence_.ReadAt(value);
   const auto next = std::upper_bound(reads.begin(), reads.end(), slot);
   if (next == reads.end()) return true;
-  return RunAgainBefore(problem_.producer[At(value)], *next, Chance(70) ? 1 + Below(3) : 0);
+  return AddRerunBefore(problem_.producer[At(value)], *next, Chance(70) ? 1 + Below(3) : 0);
 }
 
-// Moves a load or a second run.
+// Moves a load or a rerun.
 bool OffloadAnnealer::TryShift() {
   const int32_t slot = RandomExtraSlot();
   if (slot < 0) return false;
@@ -414,7 +413,7 @@ bool OffloadAnnealer::TryShift() {
   return true;
 }
 
-// Shortens a lifetime that spans the peak: the value is made again or loaded for its next read.
+// Shortens a lifetime that spans the peak: recomputes or loads the value for its next read.
 bool OffloadAnnealer::RelievePeak() {
   const int32_t peak_slot = sequence_.PeakSlot();
   for (int i = 0; i < kOffloadTries; ++i) {
@@ -429,13 +428,13 @@ bool OffloadAnnealer::RelievePeak() {
     if (next == reads.end() || *next == peak_slot) continue;
     if (MayMove(value) && Chance(50)) return LoadBefore(value, *next);
     const int32_t producer = problem_.producer[At(value)];
-    if (static_cast<double>(sequence_.cost() + problem_.cost[At(producer)]) > most_) continue;
-    return RunAgainBefore(producer, *next, RandomDepth());
+    if (static_cast<double>(sequence_.cost() + problem_.cost[At(producer)]) > max_energy_) continue;
+    return AddRerunBefore(producer, *next, RandomDepth());
   }
   return false;
 }
 
-// Removes a step, and restores the peak by others.
+// Removes an action, and repairs the peak with others.
 bool OffloadAnnealer::TryEject() {
   if (!TryRemove()) return false;
   for (int i = 0; i < kOffloadRepairs; ++i) {

@@ -18,7 +18,7 @@ namespace ckplan {
 
 namespace {
 
-// Programs with new windows that are solved at most.
+// The maximum number of programs with new windows.
 constexpr int kMaxPrograms = 8;
 
 class OffloadBounding {
@@ -86,7 +86,7 @@ class OffloadBounding {
     return Done{};
   }
 
-  // Returns whether any of the windows is new.
+  // Adds the new windows. Returns whether there were any.
   static bool AddNew(const std::vector<ChargedWindow>& found, std::vector<ChargedWindow>* windows) {
     bool is_any_new = false;
     for (const ChargedWindow& window : found) {
@@ -116,16 +116,16 @@ Result<OffloadBound> ProveOffloadBound(const RunProblem& problem, const CopyTime
 
 namespace {
 
-// Choices for less room leave memory for copies under way.
+// Choices for smaller budgets leave memory for copies in progress.
 constexpr std::array<int64_t, 5> kRoomsPerThousand = {1000, 975, 950, 990, 920};
-// Above this many operations, the bound is proven by cuts alone.
+// Above this many operations, only cuts prove the bound.
 constexpr int32_t kMaxOffloadProgramOps = 20'000;
-// Graphs with fewer operations get less work for programs, in proportion.
+// Smaller graphs get proportionally less work for programs.
 constexpr int32_t kFullOps = 500;
 
-// Returns the graph without takeovers of memory by way of an alias. A plan within a budget without
-// them is within it with them.
-JointGraph WithoutAliasTakeovers(const JointGraph& graph) {
+// Returns the graph without in-place writes through an alias. A plan that fits without them also
+// fits with them.
+JointGraph RemoveAliasTakeovers(const JointGraph& graph) {
   JointGraphParts parts = PartsOf(graph);
   for (Operation& op : parts.ops) {
     std::erase_if(op.in_place, [&](const InPlaceWrite& pair) {
@@ -135,10 +135,10 @@ JointGraph WithoutAliasTakeovers(const JointGraph& graph) {
   return JointGraph::Create(std::move(parts)).value();
 }
 
-// Returns the graph that is searched: one without such takeovers, unless some operation needs them
-// to fit the budget.
-JointGraph SearchedGraph(const JointGraph& graph, int64_t budget) {
-  JointGraph strict = WithoutAliasTakeovers(graph);
+// Returns the graph to search: without in-place writes through an alias, unless an operation needs
+// them to fit the budget.
+JointGraph ChooseSearchGraph(const JointGraph& graph, int64_t budget) {
+  JointGraph strict = RemoveAliasTakeovers(graph);
   return LargestNeed(strict) <= budget ? std::move(strict) : graph;
 }
 
@@ -150,7 +150,7 @@ class OffloadSolver {
         limits_(limits),
         effort_(effort),
         before_(before),
-        strict_(SearchedGraph(graph, limits.budget)),
+        strict_(ChooseSearchGraph(graph, limits.budget)),
         problem_(strict_),
         order_(RequiredOwnOrder(problem_)) {}
 
@@ -159,7 +159,7 @@ class OffloadSolver {
     try {
       CKPLAN_RETURN_IF_ERROR(Bound());
     } catch (const Stopped&) {
-      // The starts are still considered.
+      // Still consider the starts.
     }
     if (before_ != nullptr) TakeProofs(*before_);
     OffloadSearchOptions options;
@@ -171,7 +171,7 @@ class OffloadSolver {
     if (before_ != nullptr && before_->nearest) options.found.push_back(before_->nearest->schedule);
     options.choices = std::move(choices_);
     options.enough = std::max(outcome_.lower_bound, effort_.enough.value_or(0));
-    OffloadFound found = SearchOffload(graph_, strict_, problem_, Searched(), options);
+    OffloadFound found = SearchOffload(graph_, strict_, problem_, SearchLimits(), options);
     outcome_.best = std::move(found.best);
     outcome_.nearest = std::move(found.nearest);
     Settle();
@@ -225,8 +225,8 @@ class OffloadSolver {
     return cost;
   }
 
-  // A value that takes less time on the link than its latency is not worth a copy.
-  OffloadLimits Searched() const {
+  // Copying a value is not worthwhile if it takes less time than the link's latency.
+  OffloadLimits SearchLimits() const {
     OffloadLimits limits = limits_;
     for (size_t value = 0; value < limits.may_move.size(); ++value) {
       const Cost time = limits.link.TimeOf(CopyWay::kOut, Bytes(problem_.bytes[value]));

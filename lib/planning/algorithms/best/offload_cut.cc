@@ -21,10 +21,10 @@ namespace {
 //   minimise  Σ weight_i · cost_i + wait_0 + wait_1
 //   where     Σ weight_i = 1,  Σ weight_i · use_ri <= limit_r + wait of r's group,  all >= 0
 //
-// It computes in double precision. Nothing is inferred from its answer: prices only say where to
-// look for a proof (offload_cut.h), and weights which choices are worth trying.
+// Computes in double precision. Nothing is proven by its answer: prices only say where to look for
+// a proof (offload_cut.h), and weights which choices are worth trying.
 //
-// Cost  about as many pivots as there are limits, or a few times as many, of limits · choices each.
+// Cost  about as many pivots as limits, or a few times as many, each of limits · choices.
 
 inline constexpr int kNoWait = -1;
 
@@ -37,15 +37,15 @@ struct MixLimit {
 struct Mix {
   double cost = 0;
   std::vector<double> weights;  // By choice.
-  std::vector<double> prices;   // By limit: what one more unit of it would save.
+  std::vector<double> prices;   // By limit: what one more unit would save.
   double wait[2] = {0, 0};
 };
 
 constexpr double kPivotTolerance = 1e-9;
 constexpr double kPriceTolerance = 1e-10;
 
-// Columns: choices, the two waits, a slack for each limit, and the right-hand side. Rows: the sum
-// of weights, limits, and the reduced costs.
+// Columns: choices, the two waits, a slack per limit, and the right-hand side. Rows: the sum of
+// weights, limits, and reduced costs.
 class MixTable {
  public:
   MixTable(const std::vector<double>& costs, const std::vector<MixLimit>& limits, size_t start)
@@ -65,13 +65,13 @@ class MixTable {
     for (int group = 0; group < 2; ++group) WaitFor(group, limits);
   }
 
-  // Also stops at the pivot limit; the mix may then not be the cheapest.
+  // Also stops at the pivot limit; then the mix may not be the cheapest.
   void Solve() {
     const size_t most = 50 * (rows_ + 10);
     for (size_t pivots = 0; pivots < most; ++pivots) {
-      const size_t column = Entering(/*is_first_taken=*/pivots > most / 2);
+      const size_t column = FindEnteringColumn(/*is_first_taken=*/pivots > most / 2);
       if (column == columns_) return;
-      const size_t row = Leaving(column);
+      const size_t row = FindLeavingRow(column);
       if (row == rows_) return;
       Pivot(row, column);
     }
@@ -116,9 +116,9 @@ class MixTable {
     if (most > 0) Pivot(most, choices_ + static_cast<size_t>(group));
   }
 
-  // Returns the column of the least reduced cost, or the first one below zero, which cannot cycle;
-  // `columns_` if there is none.
-  size_t Entering(bool is_first_taken) const {
+  // Returns the column with the lowest reduced cost, or the first one below zero, which cannot
+  // cycle; `columns_` if there is none.
+  size_t FindEnteringColumn(bool is_first_taken) const {
     size_t best = columns_;
     double least = -kPriceTolerance;
     for (size_t column = 0; column < columns_; ++column) {
@@ -130,7 +130,7 @@ class MixTable {
     return best;
   }
 
-  size_t Leaving(size_t column) const {
+  size_t FindLeavingRow(size_t column) const {
     size_t best = rows_;
     double least = 0;
     for (size_t row = 0; row < rows_; ++row) {
@@ -171,15 +171,15 @@ Mix CheapestMix(const std::vector<double>& costs, const std::vector<MixLimit>& l
   return table.Read();
 }
 
-// The search for prices ends when the bound is this near to its limit, as a part of a step.
+// The search for prices ends when the bound is this close to its limit, relative to a step.
 constexpr double kNearEnough = 1e-4;
-// Windows that the search adds at most.
+// The maximum number of windows that the search adds.
 constexpr size_t kMaxWindows = 60;
-// A window counts as exceeded by this part of a step.
+// A window counts as exceeded above this part of a step.
 constexpr double kExceeded = 1e-7;
-// The cuts made in the end to find a choice that fits.
+// Cuts made at the end to find a choice that fits.
 constexpr int kFittingCuts = 12;
-// The choices returned of those that leave room, and of those that do not.
+// How many choices to return that leave room, and how many that don't.
 constexpr size_t kReturnedChoices = 4;
 
 class PriceSearch {
@@ -201,10 +201,10 @@ class PriceSearch {
   OffloadCut Run(int64_t max_cuts) && {
     MomentChoice all = network_.KeepAll();
     if (all.bytes <= room_) {
-      cut_.choices.push_back(ForPlans(all));
+      cut_.choices.push_back(ToOffloadChoice(all));
       return std::move(cut_);
     }
-    MomentChoice least = network_.KeepLeast();
+    MomentChoice least = network_.KeepMinBytes();
     if (least.bytes > room_) {
       return {.is_feasible = false, .missing_bytes = least.bytes - room_};
     }
@@ -251,7 +251,7 @@ class PriceSearch {
     return is_better || is_new;
   }
 
-  // What the choice costs at these prices, which every mix costs at least as well.
+  // The choice's cost at these prices, at least that of any mix.
   double PriceOf(const MomentChoice& choice, const CopyPrices& prices) const {
     double price =
         Time(choice.cost) + prices.per_byte * byte_unit_ / time_unit_ * Bytes(choice.bytes);
@@ -262,7 +262,7 @@ class PriceSearch {
   }
 
   double UseOf(const MomentChoice& choice, const CopyWindow& window) const {
-    // Copies back may go on during reruns.
+    // Copies back may continue during reruns.
     return Time(network_.CopiesIn(choice, window) - (window.is_out ? 0 : choice.cost));
   }
 
@@ -297,7 +297,7 @@ class PriceSearch {
     choices_.push_back(std::move(choice));
   }
 
-  // Adds the windows of each direction that the mix exceeds most. Returns whether there are any.
+  // Adds the windows in each direction that the mix exceeds most. Returns whether there are any.
   bool AddExceeded(const Mix& mix) {
     if (windows_.size() >= kMaxWindows) return false;
     std::vector<double> out(order_.size() + 1);
@@ -316,7 +316,7 @@ class PriceSearch {
     return has_out || has_in;
   }
 
-  // `copies` has the time of copies by position, and `more` is the time beside the first runs.
+  // `copies` has the time of copies by position; `more` is the time on top of first runs.
   bool AddMostExceeded(bool is_out, const std::vector<double>& copies, double more) {
     double sum = 0;
     double most = kExceeded;
@@ -342,7 +342,7 @@ class PriceSearch {
     return true;
   }
 
-  // Raises the price of memory from the best prices until the choice fits, and bisects.
+  // Raises the price of memory from the best prices until the choice fits, then bisects.
   void FindFitting() {
     CopyPrices prices = best_prices_;
     double low = prices.per_byte;
@@ -363,7 +363,7 @@ class PriceSearch {
     }
   }
 
-  // Returns the time that the choice adds by the program.
+  // Returns the time that the choice adds according to the program.
   int64_t AddedBy(const MomentChoice& choice) const {
     int64_t wait[2] = {0, 0};
     std::vector<CopyWindow> windows;
@@ -394,7 +394,7 @@ class PriceSearch {
   }
 
   void ReturnChoices() {
-    // Those that leave room come first.
+    // Choices that leave room come first.
     std::vector<std::tuple<bool, int64_t, size_t>> sorted;
     for (size_t i = 0; i < choices_.size(); ++i) {
       const bool is_over = choices_[i].bytes > room_;
@@ -405,7 +405,7 @@ class PriceSearch {
     size_t taken[2] = {0, 0};
     for (const auto& [is_over, added, i] : sorted) {
       if (taken[is_over ? 1 : 0]++ < kReturnedChoices)
-        cut_.choices.push_back(ForPlans(choices_[i]));
+        cut_.choices.push_back(ToOffloadChoice(choices_[i]));
     }
   }
 
@@ -415,7 +415,7 @@ class PriceSearch {
     }
   }
 
-  OffloadChoice ForPlans(const MomentChoice& choice) const {
+  OffloadChoice ToOffloadChoice(const MomentChoice& choice) const {
     std::vector<bool> loaded(At(problem_.value_count));
     for (const int32_t value : choice.loaded) loaded[At(value)] = true;
     return {{order_.begin(), order_.end()}, moment_, choice.kept, std::move(loaded)};
@@ -434,9 +434,9 @@ class PriceSearch {
   std::vector<double> costs_;
   std::vector<CopyWindow> windows_;
   std::vector<MixLimit> limits_;
-  double mix_price_ = 0;  // What each choice of the mix costs at its prices.
+  double mix_price_ = 0;  // The cost of each choice in the mix at its prices.
   std::vector<double> weights_;
-  CopyPrices best_prices_;    // Those of the best bound.
+  CopyPrices best_prices_;    // The prices of the best bound.
   bool is_mistaken_ = false;  // The last prices, between the best and the wanted ones, gained
                               // nothing.
   OffloadCut cut_;
@@ -447,7 +447,7 @@ class PriceSearch {
 OffloadCut CutWithOffload(const RunProblem& problem, const CopyTimes& times,
                           std::span<const OpId> order, size_t moment, int64_t budget,
                           int64_t max_cuts) {
-  CKPLAN_CHECK(moment < order.size(), "the moment is a run of the order");
+  CKPLAN_CHECK(moment < order.size(), "the moment is a run in the order");
   return PriceSearch(problem, times, order, moment, budget).Run(max_cuts);
 }
 

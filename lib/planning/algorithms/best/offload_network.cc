@@ -101,15 +101,15 @@ void MomentNetwork::AddValue(int32_t value) {
 
 namespace {
 
-constexpr int kFractionBits = 30;  // The prices of windows have them.
+constexpr int kFractionBits = 30;  // In the prices of windows.
 constexpr int64_t kWholePrice = int64_t{1} << kFractionBits;
-constexpr int kMultiplierBits = 40;  // The price of a byte has them.
-// All capacities together are below 2^kCapacityBits.
+constexpr int kMultiplierBits = 40;  // In the price of a byte.
+// The sum of all capacities is below 2^kCapacityBits.
 constexpr int kCapacityBits = 60;
 constexpr int64_t kMaxCapacity = int64_t{1} << kCapacityBits;
 constexpr int kMaxShift = 40;
 
-// Returns amount · 2^exponent, rounded down, or kMaxCapacity if that is less.
+// Returns min(amount · 2^exponent, kMaxCapacity), rounded down.
 int64_t ScaledDown(__int128 amount, int exponent) {
   if (exponent <= -127) return 0;
   if (exponent <= 0)
@@ -119,7 +119,7 @@ int64_t ScaledDown(__int128 amount, int exponent) {
                                              : static_cast<int64_t>(amount) << exponent;
 }
 
-// Rounds up instead.
+// Does the same, rounded up.
 int64_t ScaledUp(__int128 amount, int exponent) {
   if (exponent >= 0) return ScaledDown(amount, exponent);
   if (exponent <= -120) return amount > 0 ? 1 : 0;
@@ -134,9 +134,9 @@ struct OffloadNetwork::WholePrices {
   int exponent = 0;
   // In units of 2^-kFractionBits.
   std::vector<int64_t> by_window;
-  std::vector<int64_t> out_at;  // For copies of what is made at each position.
-  std::vector<int64_t> in_at;   // For copies of what is first read at each position.
-  int64_t all_in = 0;           // The sum over all windows of copies back.
+  std::vector<int64_t> out_at;  // For copies of values written at each position.
+  std::vector<int64_t> in_at;   // For copies of values first read at each position.
+  int64_t all_in = 0;           // The sum over all windows for copies back.
 };
 
 OffloadNetwork::OffloadNetwork(const RunProblem& problem, const CopyTimes& times,
@@ -185,7 +185,7 @@ MomentChoice OffloadNetwork::KeepAll() const {
   return choice;
 }
 
-MomentChoice OffloadNetwork::KeepLeast() {
+MomentChoice OffloadNetwork::KeepMinBytes() {
   for (const ValueArc& arc : network_.value_arcs()) {
     network_.SetCapacity(arc.id, MayMove(arc.value) ? 0 : arc.bytes);
   }
@@ -201,7 +201,7 @@ MomentChoice OffloadNetwork::KeepLeast() {
 std::pair<MomentChoice, int64_t> OffloadNetwork::Cut(const CopyPrices& prices,
                                                      std::span<const CopyWindow> windows,
                                                      int64_t room) {
-  const WholePrices whole = Rounded(prices, windows);
+  const WholePrices whole = RoundPrices(prices, windows);
   const int shift = ShiftFor(whole);
   for (const ValueArc& arc : network_.value_arcs()) {
     network_.SetCapacity(arc.id, CapacityOf(whole, arc, shift));
@@ -214,8 +214,8 @@ std::pair<MomentChoice, int64_t> OffloadNetwork::Cut(const CopyPrices& prices,
   return {ChoiceOfCut(whole), BoundOf(whole, windows, room, least_cut, shift)};
 }
 
-OffloadNetwork::WholePrices OffloadNetwork::Rounded(const CopyPrices& prices,
-                                                    std::span<const CopyWindow> windows) const {
+OffloadNetwork::WholePrices OffloadNetwork::RoundPrices(const CopyPrices& prices,
+                                                        std::span<const CopyWindow> windows) const {
   WholePrices whole;
   int exponent = 0;
   const double fraction = std::frexp(std::max(prices.per_byte, 0.0), &exponent);
@@ -245,7 +245,7 @@ __int128 OffloadNetwork::CopyPrice(const WholePrices& prices, int32_t value) con
          static_cast<__int128>(prices.in_at[At(FirstReadAt(value))]) * times_.in[At(value)];
 }
 
-// Returns a shift at which all capacities together are below kMaxCapacity.
+// Returns a shift at which the sum of all capacities is below kMaxCapacity.
 int OffloadNetwork::ShiftFor(const WholePrices& prices) const {
   double sum = 1;
   for (const ValueArc& arc : network_.value_arcs()) {
@@ -271,7 +271,7 @@ int64_t OffloadNetwork::CapacityOf(const WholePrices& prices, const ValueArc& ar
   return std::min(keeping, ScaledDown(CopyPrice(prices, arc.value), shift - kFractionBits));
 }
 
-// Returns the least whole cost that is at least the Lagrangian's value at these prices.
+// Returns the smallest integer cost that is at least the Lagrangian's value at these prices.
 int64_t OffloadNetwork::BoundOf(const WholePrices& prices, std::span<const CopyWindow> windows,
                                 int64_t room, int64_t least_cut, int shift) const {
   __int128 bound = least_cut;
@@ -281,7 +281,7 @@ int64_t OffloadNetwork::BoundOf(const WholePrices& prices, std::span<const CopyW
     bound -= ScaledUp(price * LengthOf(windows[w]), shift - kFractionBits);
   }
   if (bound <= 0) return 0;
-  // A lower bound may be lowered: no plan is that slow.
+  // Lowering a lower bound keeps it valid, and no plan is that slow.
   if (shift <= 0) return ScaledDown(bound, -shift);
   return static_cast<int64_t>((bound + (__int128{1} << shift) - 1) >> shift);
 }

@@ -1,4 +1,4 @@
-// The least cuts of offload_cut.h for given prices.
+// The minimum cuts of offload_cut.h for given prices.
 #pragma once
 
 #include <compare>
@@ -17,26 +17,25 @@ namespace ckplan {
 
 // The times of copies between the device and the host, by value.
 
-// Indexed by value of a RunProblem. Times are in nanoseconds, as costs are.
+// Indexed by value of a RunProblem. Times are in nanoseconds, like costs.
 struct CopyTimes {
-  std::vector<bool> may_move;  // Whether plans may copy the value to the host and back.
+  std::vector<bool> may_move;  // Whether plans may offload the value.
   std::vector<int64_t> out;    // To the host.
   std::vector<int64_t> in;     // Back to the device.
   bool is_half_duplex = false;
 };
 
-// Times are at most kMaxTotalCost here: no bound gains from more.
+// Times are capped at kMaxTotalCost; larger ones would not improve any bound.
 CopyTimes CopyTimesOf(const RunProblem& problem, const Link& link, std::vector<bool> may_move);
 
-// The network of the cuts at one moment of an order: offload_cut.h sets its
-// capacities.
+// The network of the cuts at one moment of an order. offload_cut.h describes its capacities.
 //
 //   source ──inf──▶ N_u ──value arc──▶ R_m ──op arc──▶ sink    u is needed: it is there, or m
 //   reruns
 //                   N_w ◀─────inf───── R_m                     then m's reads are needed, too
 //
 // It holds the values that are needed at the moment or later and not certainly kept, and the values
-// needed to make them again. Values without bytes are kept at no cost and left out.
+// needed to recompute them. Values without bytes are kept for free and left out.
 class MomentNetwork {
  public:
   struct ValueArc {
@@ -51,22 +50,23 @@ class MomentNetwork {
     int64_t cost;
   };
 
-  // Keeps a reference to `problem`. A value for which `may_move` is set need not be
-  // kept although its producer must not repeat; an empty list sets it for none.
+  // Keeps a reference to `problem`. A value in `may_move` need not be kept even if its producer
+  // must not repeat; the list may be empty.
   MomentNetwork(const RunProblem& problem, std::span<const OpId> order, size_t moment,
                 const std::vector<bool>& may_move = {});
 
   const std::vector<ValueArc>& value_arcs() const { return value_arcs_; }
   const std::vector<OpArc>& op_arcs() const { return op_arcs_; }
-  // By value: kept by every plan, or without bytes.
+  // By value: every plan keeps it, or it has no bytes.
   const std::vector<bool>& is_certain() const { return is_certain_; }
   int64_t certain_bytes() const { return certain_bytes_; }
-  // Whether the value is made before the moment, and is a result or read at the moment or later.
+  // Tells whether the value is computed before the moment, and is a result or read at the moment or
+  // later.
   bool IsNeeded(int32_t value) const { return is_needed_[At(value)]; }
 
   // Sets the capacity of the arc with this id.
   void SetCapacity(int32_t id, int64_t capacity) { network_.SetCapacity(id, capacity); }
-  // Returns the capacity of a least cut, which the next two functions are about.
+  // Returns the capacity of a minimum cut. IsCut refers to this cut.
   int64_t Solve();
   bool IsCut(const ValueArc& arc) const { return side_[At(arc.value)] && !side_[At(arc.head)]; }
   bool IsCut(const OpArc& arc) const { return side_[At(NodeOfOp(arc.op))]; }
@@ -98,9 +98,9 @@ class MomentNetwork {
   std::vector<bool> side_;  // The nodes on the source's side of the last cut.
 };
 
-// A stretch of the order's first runs that copies must fit into, beside reruns and waits. Copies
-// out of what is made at `position` or later end before the moment. Copies back of what is first
-// read at `position` or before begin after it; those whose values only reruns read, or that are
+// A stretch of the order's first runs, and reruns and waits in it, that copies must fit into.
+// Copies out of values written at `position` or later end before the moment. Copies back of values
+// first read at `position` or before begin after it; values that only reruns read, or that are
 // results, have until the end, the position after the last run.
 struct CopyWindow {
   bool is_out = false;
@@ -109,10 +109,10 @@ struct CopyWindow {
   auto operator<=>(const CopyWindow&) const = default;
 };
 
-// What a moment does with the values that are needed after it.
+// What a moment does with the values needed after it.
 struct MomentChoice {
-  int64_t cost = 0;             // What the reruns cost.
-  int64_t bytes = 0;            // What those kept values take that need not be kept.
+  int64_t cost = 0;             // The cost of reruns.
+  int64_t bytes = 0;            // The size of values kept by choice.
   std::vector<bool> kept;       // By value.
   std::vector<int32_t> loaded;  // Values.
 
@@ -121,7 +121,7 @@ struct MomentChoice {
 
 struct CopyPrices {
   double per_byte = 0;            // Cost per byte in memory at the moment.
-  std::vector<double> by_window;  // Cost per time of copies: those of each direction sum up to at
+  std::vector<double> by_window;  // Cost per time of copies; each direction sums to at
                                   // most 1.
 };
 
@@ -133,10 +133,10 @@ class OffloadNetwork {
 
   int64_t certain_bytes() const { return network_.certain_bytes(); }
   MomentChoice KeepAll() const;
-  // Keeps the fewest bytes, whatever that costs.
-  MomentChoice KeepLeast();
+  // Keeps as few bytes as possible at any cost.
+  MomentChoice KeepMinBytes();
   // Returns a choice that is about the cheapest at these prices, and the bound that they prove for
-  // this room. Prices are rounded first, so that the bound is exact.
+  // this room. Rounds prices first, so the bound is exact.
   std::pair<MomentChoice, int64_t> Cut(const CopyPrices& prices,
                                        std::span<const CopyWindow> windows, int64_t room);
 
@@ -155,7 +155,7 @@ class OffloadNetwork {
   // Prices as whole numbers.
   struct WholePrices;
 
-  WholePrices Rounded(const CopyPrices& prices, std::span<const CopyWindow> windows) const;
+  WholePrices RoundPrices(const CopyPrices& prices, std::span<const CopyWindow> windows) const;
   // The price of the value's copies, in units of 2^-kFractionBits.
   __int128 CopyPrice(const WholePrices& prices, int32_t value) const;
   int ShiftFor(const WholePrices& prices) const;

@@ -14,8 +14,8 @@ namespace ckplan {
 
 namespace {
 
-// All pairs are tried at positions that part the order into this many, and the best pairs again at
-// more of them.
+// All pairs are tried at positions that divide the order into this many parts, and the best pairs
+// again at more positions.
 constexpr int kCoarseParts = 8;
 constexpr int kFineParts = 64;
 constexpr size_t kFinePairs = 3;
@@ -62,7 +62,7 @@ class Crossing {
     RunsAndLoads steps;
   };
 
-  // Takes the choice unless its sequence takes the same as another's.
+  // Takes the choice unless its sequence has the same measures as another one's.
   void Consider(const OffloadChoice& choice) {
     RunsAndLoads steps = ExpandChoice(problem_, choice);
     const OffloadMeasures measures = MeasureOffload(problem_, limits_, steps);
@@ -103,7 +103,7 @@ class Crossing {
   const RunProblem& problem_;
   const OffloadLimits& limits_;
   int64_t work_;
-  std::vector<int32_t> position_;  // Where each operation is in the order.
+  std::vector<int32_t> position_;  // By operation: its position in the order.
   int32_t moment_ = 0;
   std::vector<OffloadChoice> choices_;
   std::vector<std::pair<int64_t, int64_t>> measured_;
@@ -135,37 +135,37 @@ std::vector<RunsAndLoads> CrossChoices(const RunProblem& problem, const OffloadL
 
 namespace {
 
-// Temperatures of consecutive chains, in parts of the added time.
+// Temperatures of consecutive chains, relative to the added time.
 constexpr std::array kChainTemperatures = {2e-3, 1e-3, 5e-3, 5e-4};
 // A start that exceeds the bound by more than this fraction of a step is far from the best plans.
-// Its chain begins kFarHeat times hotter, in proportion to that distance.
+// Its chain starts kFarHeat times hotter, in proportion to that distance.
 constexpr double kFarFromBound = 0.05;
 constexpr double kFarHeat = 25;
-// If no plan that is known before annealing fits the memory of the device, plans within it are far
-// apart. Chains then go above the budget and back, and those after the first round are more and
-// hot. If a search still is above the bound by more than this part of a step, plans may be far
-// apart as well, and the second half of these chains does the same.
+// If no plan known before annealing fits the device, plans that fit are far apart. Chains then
+// cross the budget in both directions, and more chains, all hot, follow the first round. If a
+// search is still above the bound by more than this part of a step, plans may be far apart as well,
+// and the second half of these chains does the same.
 constexpr double kHotTemperature = 0.05;
 constexpr int kTightRounds = 3;
 constexpr double kStillFar = 0.01;
-// Chains after the first round begin from this many of the best plans.
+// Chains after the first round start from this many of the best plans.
 constexpr size_t kBestPlans = 2;
 // The last chain, from the best plan of this search and an earlier one, does this part of the work
-// in addition.
+// on top.
 constexpr int64_t kLastParts = 8;
-// More time for copies back than they need costs nothing in many plans, and they then wait less if
-// the link is slower than planned. So it is with values that stay until a slower link has them.
+// In many plans, copies back can have extra time for free. Then they wait less if the link is
+// slower than planned. The same holds for values that stay until a slower link has copied them.
 constexpr std::array<int64_t, 5> kLeadPercents = {100, 118, 135, 160, 200};
 constexpr int64_t kSlowLinkPercent = 85;
 constexpr std::array<int64_t, 2> kPlannedLinkPercents = {100, kSlowLinkPercent};
-// Work is scaled between these two numbers of operations and constant outside them.
+// Work is scaled between these two numbers of operations, and constant outside them.
 constexpr int32_t kFewMovedOps = 400;
 constexpr int32_t kManyMovedOps = 6'000;
 
 struct PooledPlan {
   RunsAndLoads steps;
   bool fits = false;
-  bool fits_device = false;  // At least the memory of the device is enough for it.
+  bool fits_device = false;  // Fits the device, if not the host.
   double score = 0;          // Time, with a charge for memory above the budget.
 };
 
@@ -192,7 +192,7 @@ class OffloadSearcher {
         has_aliases_(std::any_of(graph.values().begin(), graph.values().end(),
                                  [](const Value& value) { return !value.alias_of.is_none(); })) {}
 
-  // On a stop it returns the best so far; the starts are always considered.
+  // After a stop, returns the best so far; always considers the starts.
   OffloadFound Run() && {
     {
       const StopsSuspended whole;
@@ -205,7 +205,7 @@ class OffloadSearcher {
     try {
       Search();
     } catch (const Stopped&) {
-      // What was found by then is offered.
+      // Offer what was found so far.
     }
     const StopsSuspended whole;
     OfferPool();
@@ -264,7 +264,7 @@ class OffloadSearcher {
     const int64_t all =
         work.steps_per_op * std::clamp(problem_.op_count, kFewMovedOps, kManyMovedOps);
     const std::vector<PooledPlan> starts = FirstStarts();
-    // Half of the work shows which start is the best, and the other half continues from there.
+    // Half of the work shows which start is best, and the other half continues from there.
     const int64_t first = work.rounds == 0 ? all : all / 2;
     for (const PooledPlan& start : starts) {
       AnnealFrom(start, FirstTemperature(start.score), is_tight_,
@@ -272,15 +272,15 @@ class OffloadSearcher {
     }
     for (int round = 0; round < work.rounds; ++round) {
       const bool is_late = round > 0 && 2 * round >= work.rounds;
-      AnnealAgain(static_cast<size_t>(round) % kBestPlans, is_late, (all - first) / work.rounds);
+      AnnealFurther(static_cast<size_t>(round) % kBestPlans, is_late, (all - first) / work.rounds);
     }
     if (options_.found.empty()) return;
     for (const Schedule& found : options_.found) Add(StepsOf(problem_, found));
-    AnnealAgain(0, /*is_late=*/true, all / kLastParts);
+    AnnealFurther(0, /*is_late=*/true, all / kLastParts);
   }
 
   // Anneals from one of the best plans so far.
-  void AnnealAgain(size_t turn, bool is_late, int64_t work) {
+  void AnnealFurther(size_t turn, bool is_late, int64_t work) {
     const PooledPlan start = pool_[std::min(turn, pool_.size() - 1)];
     const double above = pool_.front().score - static_cast<double>(enough_);
     const bool is_far = above > kStillFar * static_cast<double>(problem_.total_cost);
@@ -288,7 +288,7 @@ class OffloadSearcher {
     AnnealFrom(start, is_hot ? kHotTemperature : FirstTemperature(start.score), is_hot, work);
   }
 
-  // The best plan that fits, the best that does not, and then the best of all that are left.
+  // The best plan that fits, the best that doesn't, then the best of the rest.
   std::vector<PooledPlan> FirstStarts() const {
     std::vector<const PooledPlan*> sorted;
     const auto take_first = [&](bool fits) {
@@ -310,8 +310,7 @@ class OffloadSearcher {
     return starts;
   }
 
-  // Returns the temperature at which the next chain begins, in parts of the time that the start
-  // adds.
+  // Returns the start temperature of the next chain, relative to the time that its start adds.
   double FirstTemperature(double score) const {
     const double temperature = kChainTemperatures[chains_ % kChainTemperatures.size()];
     const auto once = static_cast<double>(problem_.total_cost);
@@ -332,7 +331,7 @@ class OffloadSearcher {
     Add(AnnealOffload(problem_, limits_, start.steps, options).steps);
   }
 
-  // Makes schedules of the candidate and takes the best.
+  // Schedules the candidate in several ways, and takes the best.
   void Offer(const PooledPlan& candidate) {
     const CopyTask task = CopyTaskOf(problem_, candidate.steps);
     for (const int64_t percent : kPlannedLinkPercents) {
@@ -345,8 +344,8 @@ class OffloadSearcher {
     }
   }
 
-  // Takes the schedule if it is the best. Of those that take as long, it is one whose peak is the
-  // same if aliases hold their memory, and of these the one that takes least over a slower link.
+  // Takes the schedule if it is the best. Ties go to a schedule whose peak is the same if aliases
+  // hold their memory, then to the one that is fastest with a slower link.
   void Consider(const Schedule& schedule) {
     const Simulation measured = simulator_.Run(schedule).value();
     const OffloadPlan plan{schedule, measured.overhead.count(), measured.peak.count()};
@@ -361,7 +360,7 @@ class OffloadSearcher {
     found_.best = plan;
   }
 
-  // As it is, a schedule may make memory anew that an alias still holds.
+  // As it is, a schedule may recompute memory that an alias still holds.
   std::vector<Schedule> Variants(const Schedule& schedule) const {
     if (!has_aliases_) return {schedule};
     return {RerunAliases(graph_, schedule), schedule};
@@ -391,10 +390,10 @@ class OffloadSearcher {
   Simulator strict_simulator_;
   const bool has_aliases_;
   std::vector<PooledPlan> pool_;
-  bool is_tight_ = false;  // No plan that is known before annealing fits the device.
+  bool is_tight_ = false;  // No plan known before annealing fits the device.
   size_t chains_ = 0;
   OffloadFound found_;
-  std::tuple<int64_t, bool, int64_t> best_rank_;  // The less, the better.
+  std::tuple<int64_t, bool, int64_t> best_rank_;  // Lower is better.
 };
 
 }  // namespace

@@ -134,17 +134,17 @@ void OffloadSequence::Count(int32_t value, size_t k, int64_t sign) {
   tree_.Add(EndOf(value, k), -bytes);
 }
 
-// Counts the versions whose lifetimes depend on the step in this slot, which is there or not.
-void OffloadSequence::CountAround(int32_t step, int32_t slot, bool is_there, int64_t sign) {
+// Counts the versions whose lifetimes depend on the action in this slot, whether present or not.
+void OffloadSequence::CountAround(int32_t step, int32_t slot, bool is_present, int64_t sign) {
   for (const int32_t read : ReadsOf(step)) Count(read, VersionAt(read, slot), sign);
   for (const int32_t write : WritesOf(step)) {
     const std::vector<int32_t>& made = made_at_[At(write)];
     const auto at =
         static_cast<size_t>(std::lower_bound(made.begin(), made.end(), slot) - made.begin());
     const size_t first = at == 0 ? 0 : at - 1;
-    // A load changes whether the first version may be taken over.
+    // A load changes whether the first version may be overwritten.
     if (IsLoad(problem_, step) && first > 0) Count(write, 0, sign);
-    for (size_t k = first; k < at + (is_there ? 1 : 0); ++k) Count(write, k, sign);
+    for (size_t k = first; k < at + (is_present ? 1 : 0); ++k) Count(write, k, sign);
   }
 }
 
@@ -201,11 +201,11 @@ void OffloadSequence::Revert() {
     const Change change = changes_.back();
     changes_.pop_back();
     Place(change.step, change.slot, !change.is_insertion);
-    changes_.pop_back();  // Removes the change that Place has recorded.
+    changes_.pop_back();  // Drop the change that Place recorded.
   }
 }
 
-// Fills in the runs, without branches: it is called for every sequence that is tried.
+// Fills in the runs without branches, because it runs for every sequence tried.
 void OffloadSequence::ListRuns() {
   const size_t slots = step_at_.size();
   task_.cost.resize(At(step_count_) + 1);
@@ -219,7 +219,7 @@ void OffloadSequence::ListRuns() {
     live += changes[slot];
     run_of_slot_[slot] = static_cast<int32_t>(run);
     const auto step = static_cast<uint32_t>(step_at_[slot]);
-    // What this writes is kept only if the slot has a run.
+    // Keep these writes only if the slot has a run.
     task_.cost[run] = step < ops ? problem_.cost[step] : 0;
     task_.bytes[run] = live;
     run += step < ops ? 1 : 0;
@@ -261,7 +261,7 @@ const CopyTask& OffloadSequence::Task() {
     return std::pair(a.first_read, a.value) < std::pair(b.first_read, b.value);
   };
   for (const int32_t value : loaded_) {
-    // Insertion sort: all but what has changed is in order already.
+    // Insertion sort: all but the changed elements are already in order.
     const Absence absence = AbsenceOf(value);
     auto to = task_.absences.insert(task_.absences.end(), absence);
     for (; to != task_.absences.begin() && is_before(absence, *(to - 1)); --to) *to = *(to - 1);

@@ -1,11 +1,12 @@
-// A sequence of runs and loads (lib/problem/runs/runs_and_loads.h) that changes a step at a time.
+// A sequence of runs and loads (lib/problem/runs/runs_and_loads.h) that changes one action at a
+// time.
 //
-// It is known at any time which memory the sequence needs if copies take no time. That is the least
-// that it can need, so most changes can be refused at once. For the others, Task() tells a
-// CopyScheduler what is away and when.
+// Always knows the memory that the sequence needs with instant copies. That is a lower bound, so
+// most changes can be rejected at once. For the others, Task() tells a CopyScheduler what is away
+// and when.
 //
-// As in RunSequence, steps are in slots, only some of which are used, and all changes since the
-// last Commit are undone together. Changes are not checked for leaving a valid plan.
+// As in RunSequence, actions are in slots, some of which are free, and Revert undoes all changes
+// since the last Commit. Changes are not checked for leaving a valid plan.
 #pragma once
 
 #include <cstddef>
@@ -27,13 +28,13 @@ class OffloadSequence {
   OffloadSequence(const RunProblem& problem, std::span<const int32_t> steps);
 
   RunsAndLoads ToSteps() const;
-  int64_t cost() const { return cost_; }  // The cost of all runs.
+  int64_t cost() const { return cost_; }  // The total cost of all runs.
   int32_t step_count() const { return step_count_; }
   int32_t slot_count() const { return static_cast<int32_t>(step_at_.size()); }
   // As of the last Update.
   int64_t peak() const { return tree_.max(); }
   int32_t PeakSlot() const { return tree_.ArgMax(); }
-  // Returns what is to be copied, and the memory of each run. Loads do not count as runs.
+  // Returns what to copy, and the memory of each run. Loads do not count as runs.
   const CopyTask& Task();
 
   int32_t StepAt(int32_t slot) const { return step_at_[At(slot)]; }  // -1: free.
@@ -42,18 +43,17 @@ class OffloadSequence {
   std::span<const int32_t> MadeAt(int32_t value) const { return made_at_[At(value)]; }
   std::span<const int32_t> ReadAt(int32_t value) const { return read_at_[At(value)]; }
   bool IsLoaded(int32_t value) const { return !SlotsOf(LoadOf(problem_, value)).empty(); }
-  // Returns the loads and the operations that run more than once, in no particular order.
+  // Returns the loads and the repeated operations, in no particular order.
   std::span<const int32_t> Extra() const { return extra_.numbers(); }
 
-  // Returns the slot after which the step can stand: everything that it reads was made once.
+  // Returns the slot after which all reads of the action have been computed once.
   int32_t ReadyAt(int32_t step) const;
-  // Returns the number of the version that a read at `slot` sees: the last one made before it.
+  // Returns the index of the version that a read at `slot` sees: the last one before it.
   size_t VersionAt(int32_t value, int32_t slot) const;
-  // Returns whether a step reads one of the versions that the step in `slot` makes, or one of them
-  // lives to the end.
+  // Tells whether a version written by the action in `slot` is read or lives to the end.
   bool IsRead(int32_t slot) const;
-  // Return the slots [begin, end) in which version number `k` is in memory. A loaded one is there
-  // from its first read on, since a load itself takes no time; one that nothing reads never is.
+  // Return the slots [begin, end) in which version `k` is in memory. Since a load itself takes no
+  // time, a loaded version is in memory from its first read on; one that nothing reads never is.
   int32_t BeginOf(int32_t value, size_t k) const;
   int32_t EndOf(int32_t value, size_t k) const;
 
@@ -65,7 +65,7 @@ class OffloadSequence {
   void Revert();  // Call Update before this.
   bool has_changes() const { return !changes_.empty(); }
 
-  // Spreads the steps evenly over the slots. There must be no changes to undo.
+  // Spreads the actions evenly over the slots. Requires that no changes are pending.
   void Respace();
 
  private:
@@ -88,7 +88,7 @@ class OffloadSequence {
   Absence AbsenceOf(int32_t value) const;
   void Place(int32_t step, int32_t slot, bool is_insertion);
   void Count(int32_t value, size_t k, int64_t sign);
-  void CountAround(int32_t step, int32_t slot, bool is_there, int64_t sign);
+  void CountAround(int32_t step, int32_t slot, bool is_present, int64_t sign);
   void CountWorkspace(int32_t step, int32_t slot, int64_t sign);
 
   const RunProblem& problem_;

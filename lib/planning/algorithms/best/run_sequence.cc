@@ -17,7 +17,7 @@ void PeakTree::Build(std::span<const int64_t> changes) {
   overwritten_.clear();
 }
 
-// Most moves have about ten changes, for which insertion sort is fastest; a few have thousands.
+// Most moves have about ten changes, where insertion sort is fastest; a few have thousands.
 void PeakTree::SortPending() {
   constexpr size_t kFew = 24;
   if (pending_.size() > kFew) {
@@ -214,7 +214,7 @@ int32_t RunSequence::EndOf(int32_t value, size_t k) const {
   return is_taken_over ? last : last + 1;
 }
 
-// Adds the version's lifetime to the changes of memory, or removes it.
+// Adds or removes the version's lifetime in the changes of memory.
 void RunSequence::Count(int32_t value, size_t k, int64_t sign) {
   const int64_t bytes = sign * problem_.bytes[At(value)];
   if (bytes == 0) return;
@@ -222,14 +222,14 @@ void RunSequence::Count(int32_t value, size_t k, int64_t sign) {
   tree_.Add(EndOf(value, k), -bytes);
 }
 
-// Counts the versions that a run in this slot reads, or would read.
+// Counts the versions that a run in this slot reads or would read.
 void RunSequence::CountAround(int32_t op, int32_t slot, int64_t sign) {
   for (const int32_t read : problem_.reads[op]) {
     Count(read, VersionAt(problem_.producer[At(read)], slot), sign);
   }
 }
 
-// Counts the versions that the operation's runs [first, end) make.
+// Counts the versions that the operation's runs [first, end) write.
 void RunSequence::CountWrites(int32_t op, size_t first, size_t end, int64_t sign) {
   for (const int32_t write : problem_.writes[op]) {
     for (size_t k = first; k < end; ++k) Count(write, k, sign);
@@ -293,7 +293,7 @@ void RunSequence::Shift(int32_t from, int32_t to) {
   CountWorkspace(op, to, 1);
 }
 
-// Moves the run between slots in all the lists; -1 means no slot.
+// Moves the run between slots in all lists; -1 means no slot.
 void RunSequence::Place(int32_t op, int32_t from, int32_t to) {
   if (from >= 0) op_at_[At(from)] = -1;
   if (to >= 0) op_at_[At(to)] = op;
@@ -326,7 +326,7 @@ void RunSequence::Revert() {
     const Change change = changes_.back();
     changes_.pop_back();
     Place(change.op, change.to, change.from);
-    changes_.pop_back();  // Removes the change that Place has recorded.
+    changes_.pop_back();  // Drop the change that Place recorded.
   }
 }
 

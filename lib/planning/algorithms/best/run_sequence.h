@@ -1,12 +1,12 @@
-// A sequence of runs that changes one run at a time, with its peak always known.
+// A sequence of runs that changes one run at a time and always knows its peak.
 //
-// Runs are in slots, only some of which are used, so a run can be inserted between two others
-// without moving them. Each operation knows the slots of its runs, and each value those of the runs
-// that read it. The lifetimes of a value's versions follow from these, by the rules of
-// flat_simulation.h. A change alters the lifetimes of the run's reads and writes, and a PeakTree
-// updates the peak. All changes since the last Commit are undone together.
+// Runs are in slots, some of which are free, so a run can be inserted between two others without
+// moving them. Each operation knows the slots of its runs, and each value those of the runs that
+// read it. They determine the lifetimes of a value's versions by the rules of flat_simulation.h. A
+// change alters the lifetimes of the run's reads and writes, and a PeakTree updates the peak.
+// Revert undoes all changes since the last Commit.
 //
-// Changes are not checked for leaving a valid plan; separate functions say which are allowed.
+// Changes are not checked for leaving a valid plan; separate functions tell which are allowed.
 #pragma once
 
 #include <algorithm>
@@ -20,23 +20,23 @@
 
 namespace ckplan {
 
-// Maintains the largest prefix sum of a row of numbers that change a few at a time.
+// Maintains the largest prefix sum of a row of numbers, a few of which change at a time.
 //
 //   slot            0   1   2   3   4          8 bytes live from slot 1 to slot 4
 //   change          5   8   .  -5  -8
 //   bytes there     5  13  13   8   0          max() is 13, ArgMax() is 1
 //
 // Each node of a binary tree holds the sum of its slots and the largest prefix sum within them. A
-// change moves up the tree until it makes no difference any more, mostly after a few levels: a move
+// change moves up the tree until it no longer makes a difference, mostly after a few levels: a move
 // within a subtree leaves its sum unchanged, and its largest prefix sum is seldom the largest
 // further up. Overwritten nodes are recorded, so that writing them back undoes a change.
 
-// What sequences in slots have in common (RunSequence, OffloadSequence). Lists of slots ascend.
+// Shared by sequences in slots (RunSequence, OffloadSequence). Lists of slots ascend.
 //
-// A version of a value is in memory from the slot that makes it on. A read sees the last version
-// that was made before it.
+// A version of a value is in memory from the slot that writes it. A read sees the last version
+// written before it.
 
-// Some of the numbers below a limit, in no particular order.
+// A set of numbers below a limit, in no particular order.
 class NumberSet {
  public:
   void Reset(size_t limit) {
@@ -64,15 +64,15 @@ class NumberSet {
   std::vector<int32_t> place_;  // Per number: its position in numbers_, or -1.
 };
 
-// Returns the number of the version that a read at `slot` sees. One must have been made before.
+// Returns the index of the version that a read at `slot` sees. At least one must come before it.
 inline size_t VersionSeenAt(const std::vector<int32_t>& made, int32_t slot) {
   size_t k = made.size() - 1;
   while (made[k] >= slot) --k;
   return k;
 }
 
-// Returns the slot of the last read of version number `k`, or -1. A run can read the version before
-// the one that it makes.
+// Returns the slot of the last read of version `k`, or -1. A run can read the version before the
+// one that it writes.
 inline int32_t LastReadOf(const std::vector<int32_t>& made, const std::vector<int32_t>& reads,
                           size_t k) {
   auto end = reads.end();  // Reads from here on see a later version.
@@ -90,7 +90,7 @@ class PeakTree {
   // Records a change for the next Apply.
   void Add(int32_t slot, int64_t change) { pending_.emplace_back(slot, change); }
   void Apply();
-  int64_t applied() const { return applied_; }  // The changes applied since the object was made.
+  int64_t applied() const { return applied_; }  // Changes applied since construction.
   // Commit keeps, and Revert undoes, the changes applied since the last call of either.
   void Commit() { overwritten_.clear(); }
   void Revert();
@@ -112,7 +112,7 @@ class PeakTree {
     sums_[node] = to.sum;
     maxima_[node] = to.max;
   }
-  // Returns the largest prefix sum of a parent whose left child is `left`.
+  // Returns the largest prefix sum of a parent, given its left child.
   int64_t MaxOfBoth(size_t left) const {
     return std::max(maxima_[left], sums_[left] + maxima_[left + 1]);
   }
@@ -124,8 +124,8 @@ class PeakTree {
   void ApplyToLeaves();
 
   size_t leaf_count_ = 0;  // A power of two.
-  // By node: the root is 1, and leaf i is leaf_count_ + i. They are apart so that the changes of
-  // all slots can be read quickly.
+  // By node: the root is 1, and leaf i is leaf_count_ + i. Two separate arrays, so that the changes
+  // of all slots can be read quickly.
   std::vector<int64_t> sums_;
   std::vector<int64_t> maxima_;
   std::vector<std::pair<int32_t, int64_t>> pending_;
@@ -153,43 +153,42 @@ class RunSequence {
   std::span<const int32_t> ReadsOf(int32_t value) const {
     return reads_of_[static_cast<size_t>(value)];
   }
-  // Returns the operations that run more than once, in no particular order.
+  // Returns the repeated operations, in no particular order.
   std::span<const int32_t> Repeated() const { return repeated_.numbers(); }
 
-  // Returns the slot after which the operation can run: the producers of all its reads have run
-  // there.
+  // Returns the slot after which the producers of all the operation's reads have run.
   int32_t ReadsReadyAt(int32_t op) const;
-  // The operation's run number `k` can be moved to slots strictly between these. It stays at the
-  // same place among the operation's runs.
+  // The slots strictly between these are open to the operation's run `k`, which stays at the same
+  // place among the operation's runs.
   struct Window {
     int32_t after;
     int32_t before;
   };
   Window WindowOf(int32_t op, size_t k) const;
-  // Returns whether, without run number `k`, all reads still find their value, and needed
-  // operations still run.
+  // Tells whether all reads still find their value, and needed operations still run, without run
+  // `k`.
   bool MayErase(int32_t op, size_t k) const;
-  // Returns the number of the run whose version a read at `slot` sees: the last one before it.
+  // Returns the index of the run whose version a read at `slot` sees: the last one before it.
   size_t VersionAt(int32_t op, int32_t slot) const;
-  // Returns whether a run reads the version of run number `k`, or the version lives to the end.
+  // Tells whether a run reads the version of run `k`, or it lives to the end.
   bool IsRead(int32_t op, size_t k) const;
-  // Returns the end of the slots [its run, end) in which version number `k` is in memory.
+  // Returns the end of the slots [its run, end) in which version `k` is in memory.
   int32_t EndOf(int32_t value, size_t k) const;
 
   void Insert(int32_t op, int32_t slot);  // The slot must be free.
   void Erase(int32_t slot);
   void Shift(int32_t from, int32_t to);  // `to` must be free and within the run's window.
-  // Returns the operations whose runs have changed since the last Commit, some more than once.
+  // Returns the operations whose runs changed since the last Commit; may list some twice.
   std::vector<int32_t> Changed() const;
   // Updates the peak after changes.
   void Update() { tree_.Apply(); }
-  // The changes of memory that all updates together made: what the moves have cost.
+  // The number of memory changes over all updates: a measure of the moves' cost.
   int64_t changes_made() const { return tree_.applied(); }
   void Commit();
   void Revert();  // Call Update before this.
 
-  // Spreads the runs evenly over the slots, with room for at least as many more runs. There must be
-  // no changes to undo. O(slots + reads and writes of all runs).
+  // Spreads the runs evenly over the slots, with room for at least as many more. Requires that no
+  // changes are pending. O(slots + reads and writes of all runs).
   void Respace();
 
  private:
@@ -207,14 +206,14 @@ class RunSequence {
   void Load(std::span<const OpId> runs);
 
   const RunProblem& problem_;
-  std::vector<bool> may_be_overwritten_;  // Per value: some operation writes in its place.
+  std::vector<bool> may_be_overwritten_;  // By value: some operation may write in its place.
   std::vector<int32_t> op_at_;
   std::vector<std::vector<int32_t>> runs_of_;
   std::vector<std::vector<int32_t>> reads_of_;
   NumberSet repeated_;
   int64_t cost_ = 0;
   int32_t run_count_ = 0;
-  std::vector<Change> changes_;  // The changes since the last Commit.
+  std::vector<Change> changes_;  // Since the last Commit.
   PeakTree tree_;
 };
 

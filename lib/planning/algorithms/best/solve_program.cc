@@ -10,8 +10,8 @@ namespace ckplan {
 
 namespace {
 
-// The most units in a budget: well within double precision, with a unit finer than any relevant
-// size.
+// The maximum number of units in a budget: well within double precision, with a unit finer than any
+// relevant size.
 constexpr int64_t kMaxUnits = int64_t{1} << 31;
 
 int64_t CommonDivisor(const std::vector<int64_t>& numbers) {
@@ -44,7 +44,7 @@ int64_t ProgramUnits::CostOf(double objective) const {
 }
 
 int64_t ProgramWork(const MipModel& model) {
-  return kWorkOfProgram + static_cast<int64_t>(model.columns().size() + model.rows().size());
+  return kProgramOverheadWork + static_cast<int64_t>(model.columns().size() + model.rows().size());
 }
 
 }  // namespace ckplan

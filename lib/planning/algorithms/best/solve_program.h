@@ -1,4 +1,4 @@
-// Solves the programs over moments (moment_program.h, any_order.h) by the MIP solver.
+// Solves the programs over moments (moment_program.h, any_order.h) with the MIP solver.
 #pragma once
 
 #include <cstddef>
@@ -13,71 +13,70 @@
 
 namespace ckplan {
 
-// The units in which sizes and costs are passed to the MIP solver, and what the solver's bound
-// proves in these units.
+// The units of sizes and costs in the MIP solver, and what its bound proves in these units.
 
-// Stands for the number of a column that does not exist.
+// Stands for a column that does not exist.
 inline constexpr int kNoColumn = -1;
 
 struct ProgramUnits {
   ProgramUnits(const RunProblem& problem, int64_t budget);
 
   // A multiple of the greatest common divisor of all sizes. Sizes are rounded down to it, so that
-  // values which fit the budget are never refused.
+  // values that fit the budget always fit the program.
   int64_t bytes = 1;
   int64_t cost = 1;  // The greatest common divisor of all costs, and of all added times.
 
-  // Makes `cost` divide these times as well.
+  // Makes `cost` a divisor of these times as well.
   void AddTimes(const std::vector<int64_t>& times);
 
-  // Returns the proven lower bound of the cost, for a program with this many columns, all at most
-  // 1: the solver's bound less a margin for rounding, rounded up to a whole multiple of the unit.
+  // Returns the proven lower bound on the cost of a program with this many columns, all at most 1:
+  // the solver's bound less a margin for rounding, rounded up to a multiple of the unit.
   int64_t ProvenCost(double bound, size_t columns) const;
-  // Returns the cost of a solution in whole numbers.
+  // Returns the cost of a solution as an integer.
   int64_t CostOf(double objective) const;
 };
 
 // The work of building a program, passing it to the solver and reading the answer, in units of
-// MipLimits: a millisecond, and more for large programs. With few operations a program is solved in
-// less than that, so this alone bounds a loop over programs.
-constexpr int64_t kWorkOfProgram = 8'000;
+// MipLimits: a millisecond, and more for large programs. Solving a program with few operations
+// takes less than that, so this alone bounds a loop over programs.
+constexpr int64_t kProgramOverheadWork = 8'000;
 int64_t ProgramWork(const MipModel& model);
 
-// Returns whether starting a program with this limit of iterations is worthwhile. Its presolve and
+// Tells whether starting a program with this limit of iterations is worthwhile. Its presolve and
 // its first linear program always run to their end (lib/planning/mip/mip.h), and the latter takes
-// about as many iterations as there are rows. That takes seconds for tens of thousands of rows,
-// wasted if the limit is far below, and tenths of a second for small programs.
+// about one iteration per row. That takes tenths of a second for small programs and seconds for
+// tens of thousands of rows, wasted if the limit is far below.
 constexpr bool IsWorthStarting(size_t rows, int64_t iterations) {
   constexpr size_t kSmall = 5'000;
   return rows <= kSmall || iterations >= static_cast<int64_t>(rows / 16);
 }
 
-// `Plan` is the type of plan that Program::Read makes from a solution. "Every plan" means every
-// plan of which the program is a relaxation.
+// `Plan` is the type that Program::Read turns a solution into. "Every plan" means every plan of
+// which the program is a relaxation.
 template <typename Plan>
 struct ProgramOutcome {
   bool is_infeasible = false;  // Proven: no plan fits the budget.
-  int64_t lower_bound = 0;     // A lower bound of the overhead of every plan.
-  bool is_exact = false;       // `plan` has the least cost.
+  int64_t lower_bound = 0;     // A lower bound on every plan's overhead.
+  bool is_exact = false;       // `plan` has the minimum cost.
   std::optional<Plan> plan;    // The best plan found.
   int64_t plan_cost = 0;       // The overhead of `plan`, by the program.
   int64_t work = 0;            // The work done, as MipLimits counts it.
 };
 
-// The conditions under which the search ends early, with the best solution and bound so far.
+// Conditions for ending the search early with the best solution and bound so far.
 template <typename Plan>
 struct ProgramLimits {
   int64_t work = 0;  // As MipLimits counts it.
-  // If set, called for a plan that costs at most `doubtful_gap` more than the bound; returns
-  // whether proving it is worthwhile.
+  // Called for a plan that costs at most `doubtful_gap` more than the bound; tells whether proving
+  // it is worthwhile.
   std::function<bool(const Plan&)> is_worth_proving = nullptr;
   int64_t doubtful_gap = 0;
-  // If set, called for each better plan; the search ends if it returns true.
+  // Called for each better plan; the search ends if it returns true.
   std::function<bool(const Plan&)> is_plan_enough = nullptr;
-  // The search ends once every plan is proven to add more.
+  // The search ends once every plan is proven to add more than this.
   std::optional<int64_t> enough = std::nullopt;
-  // Solves the linear relaxation alone, which has a bound and no plan. There `work` does not limit
-  // the iterations, of which there are about as many as rows.
+  // Solves only the linear relaxation, which gives a bound but no plan. Then `work` does not limit
+  // the iterations, about one per row.
   bool is_relaxed = false;
 };
 

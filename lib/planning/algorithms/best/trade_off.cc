@@ -14,17 +14,17 @@ namespace {
 
 constexpr int kMaxTrials = 11;
 
-// If plans may add at most a step divided by this, programs over moments are quick, while the
-// curve, with few reruns to choose from, leaves larger gaps.
+// If plans may add at most a step divided by this, programs over moments are fast, while the curve,
+// with few reruns to choose from, leaves larger gaps.
 constexpr int64_t kLittleParts = 20;
 
 // LowerPeakWithin ends after this many searches, or within the largest peak divided by kNearPeaks.
 constexpr int kMaxLowerings = 4;
 constexpr int64_t kNearPeaks = 256;
 
-// Returns the work of the programs in all trials. A tiny graph is mostly settled in a few
-// milliseconds, but otherwise each trial would use all of its work.
-int64_t WorkOfAllPrograms(const BestWork& work, int32_t op_count) {
+// Returns the work of programs over all trials. Small graphs are mostly settled in a few
+// milliseconds; otherwise each trial would use all of its work.
+int64_t ProgramWorkLimit(const BestWork& work, int32_t op_count) {
   const int64_t ops = std::min<int64_t>(op_count, work.full_ops);
   return std::max(work.programs, kMaxTrials * work.programs / work.full_ops * ops);
 }
@@ -36,7 +36,7 @@ Result<LeastPeak> FindMinPeak(BestProblem* problem, BestOptions options, int64_t
   LeastPeak least;
   least.bound.bytes = Bytes(problem->certificates().least_peak_any_plan);
   options.enough = std::numeric_limits<int64_t>::max() / 2;  // Any plan that fits is good enough.
-  int64_t left = WorkOfAllPrograms(options.work, problem->flat().op_count);
+  int64_t left = ProgramWorkLimit(options.work, problem->flat().op_count);
   int64_t refused = least.bound.bytes.count() - 1;
   for (int trial = 0; trial < kMaxTrials && refused + 1 < reached; ++trial) {
     options.budget = trial == 0 ? refused + 1 : refused + (reached - refused) / 2;
@@ -48,7 +48,7 @@ Result<LeastPeak> FindMinPeak(BestProblem* problem, BestOptions options, int64_t
       least.runs = std::move(tried.runs);
       options.starts = {*least.runs};
     } else {
-      // The proof holds for all plans that the search looks for.
+      // The proof holds for all plans that the search considers.
       refused = std::max(options.budget, tried.least_peak.bytes.count() - 1);
     }
     if (tried.least_peak.bytes > least.bound.bytes) least.bound = tried.least_peak;
@@ -162,7 +162,7 @@ Result<Done> TradeOff::Try(int64_t budget, std::optional<int64_t> enough) {
   if (found.plan) priced = search_->Priced(*found.plan);
   if (priced) Add(*priced);
   if (!enough || (priced && priced->overhead <= *enough)) return Done{};
-  // The proof holds for all plans that the search looks for.
+  // The proof holds for all plans that the search considers.
   refusals_.push_back({std::max(budget, found.least_peak - 1), *enough});
   return Done{};
 }

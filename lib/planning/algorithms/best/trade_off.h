@@ -1,10 +1,10 @@
-// The trade-off of memory and time for searches that know plans within one budget at a time: plans
-// of one graph, each of which needs less memory than the next and takes more time. Plans without
-// copies to the host have a curve of their own (curve/trade_off_curve.h).
+// The trade-off of memory and time, for searches that know plans for one budget at a time: plans of
+// one graph, each with less memory and more time than the next. Plans without copies to the host
+// have a curve of their own (curve/trade_off_curve.h).
 //
-// A PlanSearch finds the least time within a given memory. The least memory within a given time is
-// found by halving the range between the largest memory for which no such plan was found and the
-// least peak of such a plan.
+// A PlanSearch finds the least time within a given memory. To find the lowest memory within a given
+// time, bisect between the largest memory for which no such plan was found and the lowest peak of
+// such a plan.
 //
 //   added time
 //        |  x                        x: plans
@@ -12,9 +12,9 @@
 //        |       x                   <- the answer
 //        |            x
 //        +--------------------- peak
-//          refused |   | reached
+//        ruled out |   | reached
 //
-// Every plan found and every memory refused for one time narrows the range for all other times.
+// Every plan found and every memory ruled out for one time narrows the range for all other times.
 #pragma once
 
 #include <cstdint>
@@ -33,23 +33,23 @@
 
 namespace ckplan {
 
-// Finds plans of little peak by halving ranges of budgets for SolveBest.
+// Finds plans with low peaks by bisecting over budgets for SolveBest.
 struct LeastPeak {
   std::optional<Runs> runs;  // Empty if no plan below `reached` was found.
   PeakBound bound;           // Holds for all plans of the graph within its scope.
 };
 
-// Searches for plans whose peak is below `reached`, down to the lower bound of the certificates:
-// first at that bound itself, which plans of chains reach, then at the middle of the remaining
-// range, at most ten times. The options' budget is ignored. Their work applies to each trial; the
+// Searches for plans with a peak below `reached`, down to the lower bound of the certificates:
+// first at that bound itself, which plans of chains reach, then in the middle of the remaining
+// range, at most ten times. Ignores the options' budget. Their work applies to each trial; the
 // programs of all trials together get less on graphs of fewer than `full_ops` operations, but at
 // least as much as one trial.
 Result<LeastPeak> FindMinPeak(BestProblem* problem, BestOptions options, int64_t reached);
 
-// Searches for plans on the problem's curve that add at most this and have less memory than the
-// curve knows: halves what is left between its plan and its bound a few times. Only for graphs of
-// up to kFewProgramOps operations, and of up to kMaxProgramOps where it may add little; for others
-// the curve is nearly as good.
+// Searches for plans on the problem's curve that add at most this and need less memory than the
+// curve knows: bisects a few times between its plan and its bound. Only for graphs of up to
+// kFewProgramOps operations, and of up to kMaxProgramOps where little may be added; for others, the
+// curve is nearly as good.
 Result<Done> LowerPeakWithin(int64_t most_added, BestProblem* problem);
 
 struct PricedPlan {
@@ -63,50 +63,48 @@ class PlanSearch {
  public:
   struct Found {
     std::optional<Schedule> plan;
-    int64_t least_peak = 0;  // No plan that the search looks for needs less.
+    int64_t least_peak = 0;  // A lower bound for the plans that the search considers.
   };
 
   virtual ~PlanSearch() = default;
-  // Returns a peak that no plan is below.
+  // Returns a lower bound on all plans' peaks.
   virtual int64_t LeastPeak() = 0;
-  // If `enough` is set, a plan that adds no more ends the search. `start` is a plan within the
+  // If `enough` is set, a plan that adds at most that ends the search. `start` is a plan within the
   // budget, or null.
   virtual Result<Found> Find(int64_t budget, std::optional<int64_t> enough,
                              const Schedule* start) = 0;
   virtual PricedPlan Priced(Schedule schedule) = 0;
 };
 
-// On a stop (lib/base/stop.h) it keeps what was found before.
+// After a stop (lib/base/stop.h), keeps the results so far.
 class TradeOff {
  public:
   static constexpr int64_t kAnyTime = std::numeric_limits<int64_t>::max() / 2;
   static constexpr int64_t kClose = 256;
   static constexpr int64_t kNear = 64;
 
-  // `first` is a plan, such as that of keeping everything.
+  // `first` is a plan, such as keep-all.
   TradeOff(std::unique_ptr<PlanSearch> search, const Schedule& first);
 
-  // Takes in a plan that is known.
+  // Adds a known plan.
   void Add(Schedule schedule);
-  // Later searches do not look for plans within this budget.
+  // Keeps later searches from looking for plans within this budget.
   void Refuse(int64_t budget) { refusals_.push_back({budget, kAnyTime}); }
 
-  // Searches for the least peak of plans that add at most `most_added` time, to within 1 /
+  // Searches for the lowest peak of plans that add at most `most_added` time, to within 1 /
   // `close_parts` of the first plan's peak.
   Result<Done> SearchWithin(int64_t most_added, int64_t close_parts = kClose);
-  // Searches for the least peak of all plans.
+  // Searches for the lowest peak of all plans.
   Result<Done> SearchMin(int64_t close_parts = kClose);
-  // Searches for the plans of least time within `count` amounts of memory, at equal distances from
-  // the least that is not excluded up to the peak of the first plan. More memory never costs more
-  // time.
+  // Searches for the fastest plans within `count` evenly spaced amounts of memory, from the
+  // smallest that is not ruled out up to the first plan's peak. More memory never costs more time.
   Result<Done> SearchEvenly(int64_t count);
 
-  // Halves the gaps beside the plan that the balance prefers a few times, as long as that finds
-  // other plans.
+  // Bisects next to the plan with the best balance a few times, as long as that finds other plans.
   Result<Done> SearchForBalance(const Balance& balance);
 
-  // Returns the found plan of least peak among those that add at most this much; if there is none,
-  // the plan of least time.
+  // Returns the plan found with the lowest peak that adds at most this or, if there is none, the
+  // fastest plan.
   const PricedPlan& LeastWithin(int64_t most_added) const;
   const PricedPlan& Least() const { return plans_.front(); }
   const PricedPlan& Fastest() const { return plans_.back(); }
@@ -117,7 +115,7 @@ class TradeOff {
   const PricedPlan& At(const CurvePoint& point) const;
 
  private:
-  // No plan was found within `budget` that adds at most `most_added`.
+  // No plan within `budget` was found that adds at most `most_added`.
   struct Refusal {
     int64_t budget = 0;
     int64_t most_added = 0;

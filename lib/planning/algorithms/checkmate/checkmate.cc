@@ -18,15 +18,15 @@ namespace ckplan {
 
 namespace {
 
-// The most units in a budget: well within double precision, and large enough that the solver's
+// The maximum budget in units: well within double precision, and large enough that the solver's
 // tolerance is 10^-10 of it.
 constexpr double kMaxUnits = 10'000;
 // Simplex iterations times columns for one program: up to about 15 s.
 constexpr int64_t kMaxWork = 40'000'000;
-// Costs are whole numbers, so a bound within less than 1 proves them.
+// Costs are integers, so a bound within less than 1 proves them.
 constexpr double kCostGap = 0.99;
 
-// A column of the program, or a constant if the column could have only one value.
+// A column of the program, or a constant if only one value is possible.
 struct Term {
   int column = -1;
   double constant = 0;
@@ -36,7 +36,7 @@ struct Term {
 constexpr Term kZero = {-1, 0};
 constexpr Term kOne = {-1, 1};
 
-// A row: the sum of its terms is at most `bound`.
+// A row of the program: the sum of its terms is at most `bound`.
 class Row {
  public:
   explicit Row(double bound) : bound_(bound) {}
@@ -49,8 +49,8 @@ class Row {
     return *this;
   }
   void AddTo(MipModel* model) && {
-    // A row without columns compares constants. If it holds, it is left out; if not, no plan is
-    // within the budget.
+    // A row without columns compares constants. If it holds, it is redundant; if not, no plan fits
+    // the budget.
     if (!entries_.empty() || bound_ < 0) {
       model->AddRow(-kMipInfinity, bound_, std::move(entries_));
     }
@@ -71,7 +71,7 @@ std::vector<std::vector<InPlaceWrite>> TakeoversOf(const JointGraph& graph) {
 
 class StageProgram::Builder {
  public:
-  // `unit` is the number of bytes in one unit of the program.
+  // `unit` is the number of bytes per unit of the program.
   Builder(const StageProgram& program, double unit)
       : program_(program),
         problem_(program.problem_),
@@ -79,7 +79,7 @@ class StageProgram::Builder {
         runs_(At(problem_.op_count)),
         stored_(At(problem_.op_count) + 1, std::vector<Term>(At(problem_.value_count))) {}
 
-  // Without a budget, the peak is minimised.
+  // Without a budget, minimizes the peak.
   void Build(std::optional<int64_t> budget, int64_t highest) {
     if (!budget) {
       peak_ = {model_.AddColumn({.cost = 1, .upper = static_cast<double>(highest) / unit_}), 0};
@@ -111,7 +111,7 @@ class StageProgram::Builder {
  private:
   const Term& Run(int32_t stage, int32_t op) const { return runs_[At(stage)][At(op)]; }
   const Term& Stored(int32_t stage, int32_t value) const { return stored_[At(stage)][At(value)]; }
-  int32_t Maker(int32_t value) const { return problem_.producer[At(value)]; }
+  int32_t Producer(int32_t value) const { return problem_.producer[At(value)]; }
   int32_t StorageOf(int32_t value) const {
     return program_.graph_.value(ValueId(value)).storage.index();
   }
@@ -130,34 +130,33 @@ class StageProgram::Builder {
         if (may_run) runs_[At(stage)][At(op)] = NewBinary(counts_cost ? cost : 0);
       }
       for (int32_t value = 0; value < problem_.value_count; ++value) {
-        const bool may_be_there = Maker(value) >= 0 && Maker(value) < stage;
-        if (!may_be_there || stage > program_.wanted_until_[At(value)]) continue;
+        const bool may_be_there = Producer(value) >= 0 && Producer(value) < stage;
+        if (!may_be_there || stage > program_.needed_until_[At(value)]) continue;
         stored_[At(stage)][At(value)] = NewBinary(0);
       }
     }
     for (int32_t value = 0; value < problem_.value_count; ++value) {
-      const bool is_kept = problem_.is_result[At(value)] && Maker(value) >= 0;
+      const bool is_kept = problem_.is_result[At(value)] && Producer(value) >= 0;
       if (is_kept) stored_.back()[At(value)] = kOne;
     }
   }
 
-  // Adds the rows of (1b) in checkmate.h.
+  // Adds rows (1b); see checkmate.h.
   void AddAvailability(int32_t stage) {
     for (int32_t op = 0; op <= stage; ++op) {
       if (Run(stage, op).is(0)) continue;
       for (const int32_t read : problem_.reads[op]) {
         Row row(0);
-        row.Add(1, Run(stage, op)).Add(-1, Run(stage, Maker(read))).Add(-1, Stored(stage, read));
+        row.Add(1, Run(stage, op)).Add(-1, Run(stage, Producer(read))).Add(-1, Stored(stage, read));
         std::move(row).AddTo(&model_);
       }
     }
   }
 
-  // Adds the rows of (1c), and rows that forbid keeping a value which is made again before it is
-  // read.
+  // Adds rows (1c), and rows that forbid keeping a value that is recomputed before its next read.
   void AddStorage(int32_t stage) {
     for (int32_t value = 0; value < problem_.value_count; ++value) {
-      const int32_t producer = Maker(value);
+      const int32_t producer = Producer(value);
       if (Stored(stage, value).is(0) || producer == stage - 1) continue;
       Row before(0);
       before.Add(1, Stored(stage, value));
@@ -172,59 +171,59 @@ class StageProgram::Builder {
   void AddAliases(int32_t stage) {
     for (int32_t alias = 0; alias < problem_.value_count; ++alias) {
       const int32_t storage = StorageOf(alias);
-      if (storage == alias || Maker(storage) < 0 || Stored(stage, alias).is(0)) continue;
+      if (storage == alias || Producer(storage) < 0 || Stored(stage, alias).is(0)) continue;
       Row together(0);
       together.Add(1, Stored(stage, alias)).Add(-1, Stored(stage, storage));
       std::move(together).AddTo(&model_);
       Row anew(1);
-      anew.Add(1, Stored(stage, alias)).Add(1, Run(stage, Maker(storage)));
+      anew.Add(1, Stored(stage, alias)).Add(1, Run(stage, Producer(storage)));
       std::move(anew).AddTo(&model_);
     }
   }
 
   void AddMemory(int32_t stage, std::optional<int64_t> budget) {
-    FindWanted(stage);
+    AddNeededTerms(stage);
     for (int32_t op = 0; op <= stage; ++op) {
       if (Run(stage, op).is(0)) continue;
       Row row(budget ? static_cast<double>(*budget) / unit_ : 0);
       if (!budget) row.Add(-1, peak_);
       for (int32_t value = 0; value < problem_.value_count; ++value) {
         const double size = Units(problem_.bytes[At(value)]);
-        if (size == 0 || Maker(value) > stage) continue;
-        if (Maker(value) < op) {
-          row.Add(size, WantedFrom(value, op));
+        if (size == 0 || Producer(value) > stage) continue;
+        if (Producer(value) < op) {
+          row.Add(size, NeededFrom(value, op));
         } else {
           row.Add(size, Stored(stage, value));
-          if (Maker(value) == op) row.Add(size, Run(stage, op));
+          if (Producer(value) == op) row.Add(size, Run(stage, op));
         }
       }
       row.Add(Units(problem_.workspace[At(op)]), Run(stage, op));
-      AddTakenOver(stage, op, &row);
+      AddTakeovers(stage, op, &row);
       std::move(row).AddTo(&model_);
     }
   }
 
   double Units(int64_t bytes) const { return static_cast<double>(bytes) / unit_; }
 
-  // Makes the variables N of the stage (checkmate.h): for each value one for each of its
-  // readers in the stage, and one for the time after the stage.
-  void FindWanted(int32_t stage) {
-    wanted_.assign(At(problem_.value_count), {});
+  // Adds the variables N of the stage (checkmate.h): one for each reader of each value in the
+  // stage, and one for the time after the stage.
+  void AddNeededTerms(int32_t stage) {
+    needed_.assign(At(problem_.value_count), {});
     for (int32_t value = 0; value < problem_.value_count; ++value) {
-      if (problem_.bytes[At(value)] == 0 || Maker(value) > stage) continue;
+      if (problem_.bytes[At(value)] == 0 || Producer(value) > stage) continue;
       const std::span<const int32_t> readers = problem_.readers[value];
       const auto end = std::upper_bound(readers.begin(), readers.end(), stage);
-      std::vector<Term>& wanted = wanted_[At(value)];
+      std::vector<Term>& wanted = needed_[At(value)];
       wanted.assign(static_cast<size_t>(end - readers.begin()) + 1, kZero);
       wanted.back() = Stored(stage + 1, value);
       for (size_t j = wanted.size() - 1; j-- > 0;) {
-        wanted[j] = Either(Run(stage, readers[j]), wanted[j + 1]);
+        wanted[j] = UpperBoundOf(Run(stage, readers[j]), wanted[j + 1]);
       }
     }
   }
 
-  // Returns a term that is at least as large as both.
-  Term Either(const Term& a, const Term& b) {
+  // Returns a term that is at least as large as both arguments.
+  Term UpperBoundOf(const Term& a, const Term& b) {
     if (a.is(1) || b.is(1)) return kOne;
     if (a.is(0)) return b;
     if (b.is(0)) return a;
@@ -237,28 +236,29 @@ class StageProgram::Builder {
     return either;
   }
 
-  // Returns whether `op`, a later operation of the stage, or a later stage needs the value.
-  const Term& WantedFrom(int32_t value, int32_t op) const {
+  // Returns the term that is 1 if `op`, a later operation of the stage, or a later stage needs the
+  // value.
+  const Term& NeededFrom(int32_t value, int32_t op) const {
     const std::span<const int32_t> readers = problem_.readers[value];
     const auto first = std::lower_bound(readers.begin(), readers.end(), op) - readers.begin();
-    const std::vector<Term>& wanted = wanted_[At(value)];
+    const std::vector<Term>& wanted = needed_[At(value)];
     return wanted[std::min(static_cast<size_t>(first), wanted.size() - 1)];
   }
 
-  // A pair of PossibleInPlaceWrites, and the column that says whether the takeover happens.
+  // A pair from PossibleInPlaceWrites, and the column that tells whether the takeover happens.
   struct Takeover {
     InPlaceWrite pair;
     Term taken;
   };
 
-  void AddTakenOver(int32_t stage, int32_t op, Row* memory) {
+  void AddTakeovers(int32_t stage, int32_t op, Row* memory) {
     const std::vector<InPlaceWrite>& pairs = program_.takeovers_[At(op)];
     std::vector<Takeover> before;
     for (const InPlaceWrite& pair : pairs) {
       const int32_t read = pair.read.index();
-      const Term& wanted = WantedFrom(read, op + 1);
+      const Term& wanted = NeededFrom(read, op + 1);
       if (wanted.is(1)) continue;
-      // A single one is whole whenever R and S are.
+      // A single one is integral whenever R and S are.
       const Term taken = {model_.AddColumn({.upper = 1, .is_integer = pairs.size() > 1}), 0};
       Row runs(0);
       runs.Add(1, taken).Add(-1, Run(stage, op));
@@ -272,9 +272,9 @@ class StageProgram::Builder {
     }
   }
 
-  // Adds the rules between this pair and those before it. The same memory is taken over once. The
-  // same write takes this memory only if it cannot take the other one, which is needed or taken by
-  // an earlier write.
+  // Adds the rules between this pair and the pairs before it: memory is taken over only once, and a
+  // write takes this memory only if it cannot take the other one, because that is needed or an
+  // earlier write took it.
   void AddOrder(int32_t op, const Takeover& takeover, const std::vector<Takeover>& before) {
     const auto& [pair, taken] = takeover;
     for (const Takeover& other : before) {
@@ -285,7 +285,7 @@ class StageProgram::Builder {
       }
       if (other.pair.write != pair.write) continue;
       Row passed_over(0);
-      passed_over.Add(1, taken).Add(-1, WantedFrom(other.pair.read.index(), op + 1));
+      passed_over.Add(1, taken).Add(-1, NeededFrom(other.pair.read.index(), op + 1));
       for (const Takeover& earlier : before) {
         const bool is_earlier = earlier.pair.write != pair.write;
         if (is_earlier && earlier.pair.read == other.pair.read) passed_over.Add(-1, earlier.taken);
@@ -302,21 +302,21 @@ class StageProgram::Builder {
   std::vector<std::vector<Term>> runs_;    // The variables R, by stage and operation.
   std::vector<std::vector<Term>> stored_;  // The variables S, by stage and value; the last entry is
                                            // after the step.
-  std::vector<std::vector<Term>> wanted_;  // The variables N of one stage, by value and reader.
+  std::vector<std::vector<Term>> needed_;  // The variables N of one stage, by value and reader.
 };
 
-// Goes backwards. An operation is useful until its own stage; if it may repeat, it is useful for as
-// long as any value that it writes, which is useful for as long as any operation that reads it.
+// Works backwards. An operation is useful until its own stage. If it may repeat, it is useful as
+// long as any value that it writes, and a value as long as any operation that reads it.
 StageProgram::StageProgram(const JointGraph& graph, const RunProblem& problem)
     : graph_(graph),
       problem_(problem),
       takeovers_(TakeoversOf(graph)),
       useful_until_(At(problem.op_count)),
-      wanted_until_(At(problem.value_count), -1) {
+      needed_until_(At(problem.value_count), -1) {
   for (int32_t op = problem.op_count - 1; op >= 0; --op) {
     int32_t& useful = useful_until_[At(op)] = op;
     for (const int32_t write : problem.writes[op]) {
-      int32_t& wanted = wanted_until_[At(write)] = op;
+      int32_t& wanted = needed_until_[At(write)] = op;
       for (const int32_t reader : problem.readers[write]) {
         wanted = std::max(wanted, useful_until_[At(reader)]);
       }
@@ -386,7 +386,7 @@ class Checkmate : public PreparedRunSolver {
   }
 
  private:
-  struct LeastPlan {
+  struct MinPeakPlan {
     Runs runs;
     bool is_proven = false;
   };
@@ -423,7 +423,7 @@ class Checkmate : public PreparedRunSolver {
   static RunOutcome OutcomeOf(Runs runs, bool is_proven) {
     return {std::move(runs), is_proven,
             is_proven ? "optimal among plans in stages: first runs in the graph's order, and each "
-                        "operation at most once between two of them"
+                        "operation at most once between two first runs"
                       : "heuristic: the best plan in stages when the solver was stopped"};
   }
 
@@ -432,8 +432,8 @@ class Checkmate : public PreparedRunSolver {
   const StageProgram program_;
   Simulator simulator_;
   const int64_t own_peak_;
-  const int64_t min_;  // A lower bound of the peak of any plan.
-  std::optional<LeastPlan> least_;
+  const int64_t min_;  // A lower bound on the peak of every plan.
+  std::optional<MinPeakPlan> least_;
   std::map<int64_t, RunOutcome> solved_;
 };
 
@@ -444,13 +444,14 @@ Result<std::unique_ptr<PreparedRunSolver>> PrepareCheckmateRuns(const JointGraph
   if (!HasMipSolver()) {
     return MakeError(
         ErrorCode::kUnsupported,
-        "checkmate needs HiGHS, which this ckplan was built without; see docs/dependencies.md");
+        "checkmate needs HiGHS, but ckplan was built without it; see docs/dependencies.md");
   }
   if (graph.ops().size() > kMaxOps) {
-    return MakeError(ErrorCode::kUnsupported,
-                     fmt::format("checkmate plans up to {} operations of a training step, forward "
-                                 "and backward, and \"{}\" has {}",
-                                 kMaxOps, graph.name(), graph.ops().size()));
+    return MakeError(
+        ErrorCode::kUnsupported,
+        fmt::format("checkmate is limited to {} operations of a training step, forward and "
+                    "backward; \"{}\" has {}",
+                    kMaxOps, graph.name(), graph.ops().size()));
   }
   return std::unique_ptr<PreparedRunSolver>(new Checkmate(graph));
 }

@@ -17,15 +17,16 @@ Result<std::unique_ptr<PreparedSolver>> PrepareChenDropBnRelu(const Problem& pro
   for (const NodeId v : problem.vertices.ids()) {
     is_kept[v] = PriceOf(problem.graph.node(v).op) != OpPrice::kNormOrActivation;
   }
-  SolveOutcome outcome =
-      PlanOfKept(problem, std::move(is_kept),
-                 "heuristic: results of normalisations and activations are dropped, others kept");
+  SolveOutcome outcome = PlanOfKept(
+      problem, std::move(is_kept),
+      "heuristic: drops the results of normalisations and activations, keeps all others");
   return std::unique_ptr<PreparedSolver>(new FixedPlanSolver(std::move(outcome)));
 }
 
 namespace {
 
-// Divides the total, which is below kMaxTotalCost; multiplying a node's cost by n might overflow.
+// Divides the total, which is below kMaxTotalCost, because multiplying a node's cost by n could
+// overflow.
 bool CostsLessThanAverage(const VertexGraph& vertices, NodeId v) {
   const auto n = static_cast<int64_t>(vertices.size());
   const int64_t total = vertices.total_time().count();
@@ -54,7 +55,7 @@ Result<std::unique_ptr<PreparedSolver>> PrepareChenDropCheap(const Problem& prob
                                                              const SolveLimits&) {
   SolveOutcome outcome =
       PlanOfKept(problem, ChooseKept(problem),
-                 "heuristic: results of cheap operations are dropped, all others kept");
+                 "heuristic: drops the results of cheap operations, keeps all others");
   return std::unique_ptr<PreparedSolver>(new FixedPlanSolver(std::move(outcome)));
 }
 
@@ -83,7 +84,7 @@ constexpr std::array kNormOrActivationParts = {
     "norm", "relu", "elu",  "gelu",     "sigmoid",  "tanh",   "swish",
     "silu", "mish", "clip", "softplus", "softsign", "shrink", "activation"};
 constexpr std::array kOtherCheapParts = {"pool", "dropout"};
-// These are whole names, since they are so short that other names contain them by chance.
+// Match whole names only: these are so short that other names contain them by chance.
 constexpr std::array kOtherCheapNames = {"erf", "exp", "log", "lrn", "abs", "neg", "sqrt"};
 constexpr std::array kCostlyNames = {"rnn", "fc"};
 
@@ -110,7 +111,7 @@ OpPrice PriceOf(std::string_view op) {
   if (const OpRule& rule = RuleOf(op); rule.is_known()) return PriceOfRule(rule);
   const std::string lower = LowerCase(op);
   if (IsOneOf(lower, kCostlyNames) || HasPart(lower, kCostlyParts)) return OpPrice::kCostly;
-  // "MaxPool+Relu" counts as a pooling.
+  // "MaxPool+Relu" counts as pooling.
   if (HasPart(lower, kOtherCheapParts) || IsOneOf(lower, kOtherCheapNames)) {
     return OpPrice::kOtherCheap;
   }

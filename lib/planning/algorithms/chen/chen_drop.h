@@ -17,7 +17,7 @@ namespace ckplan {
 // Idea. As in chen-drop-cheap (section 4.2), but pooling is kept, as in the experiment on
 // convolutional networks (Fig. 5). In conv - bn - relu, only the convolution's result is kept.
 //
-// Guarantee  nothing but normalisations and activation functions is ever recomputed.
+// Guarantee  only normalisations and activation functions are ever recomputed.
 // Knob       none.
 // Cost       O(nodes).
 // Paper      `result.paper.peak_bytes` is the memory of kept results, the overhead is the forward
@@ -37,7 +37,7 @@ Result<std::unique_ptr<PreparedSolver>> PrepareChenDropBnRelu(const Problem& pro
 // convolution, yet its result is as large. Drop these results, keep the others, and recompute on
 // demand.
 //
-// Guarantee  no convolution, matrix product, recurrent layer or attention is ever recomputed.
+// Guarantee  convolutions, matrix products, recurrent layers and attention are never recomputed.
 // Knob       none.
 // Cost       O(nodes).
 // Paper      `result.paper.peak_bytes` is the memory of kept results, the overhead is the forward
@@ -54,25 +54,25 @@ Result<std::unique_ptr<PreparedSolver>> PrepareChenDropBnRelu(const Problem& pro
 Result<std::unique_ptr<PreparedSolver>> PrepareChenDropCheap(const Problem& problem,
                                                              const SolveLimits& limits);
 
-// The part that chen-drop-cheap and chen-drop-bn-relu share: a plan that keeps some results from
-// their forward run, and recomputes the others on demand.
+// Shared by chen-drop-cheap and chen-drop-bn-relu: a plan that keeps some results from their
+// forward run, and recomputes the others on demand.
 
-// Makes the plan. `result.paper` has the memory of kept results, and the forward cost of dropped
+// Builds the plan. `result.paper` has the memory of kept results, and the forward cost of dropped
 // ones.
 SolveOutcome PlanOfKept(const Problem& problem, IdVector<NodeId, bool> is_kept,
                         std::string guarantee);
 
-// Judges by an operation's name what recomputing it costs: for Chen et al. 2016, section 4.2.
+// Tells from an operation's name how costly it is to recompute; for Chen et al. 2016, section 4.2.
 enum class OpPrice {
   kNormOrActivation,  // A normalisation or an activation function.
-  kOtherCheap,        // Pooling, dropout, an elementary function: far cheaper than a convolution.
-  kCostly,            // A convolution, matrix product, recurrent layer or attention.
+  kOtherCheap,  // Pooling, dropout or an elementwise function: much cheaper than a convolution.
+  kCostly,      // A convolution, matrix product, recurrent layer or attention.
   kUnknown,
 };
 
-// Judges an ONNX operator by the table of lib/problem/ops, and an operator of another framework by
-// its name. Such an operator is cheap if norm, relu, pool, sigmoid, ... occur anywhere in its name,
-// unless a costly operation does as well ("Conv+Relu").
+// Looks up an ONNX operator in the table of lib/problem/ops, and judges another framework's
+// operator by its name: it is cheap if norm, relu, pool, sigmoid, ... occur in the name, unless a
+// costly operation does as well ("Conv+Relu").
 OpPrice PriceOf(std::string_view op);
 
 }  // namespace ckplan

@@ -15,7 +15,7 @@ namespace {
 Frontiers FrontiersAlong(const VertexGraph& vertices, std::vector<NodeId> order) {
   IdVector<NodeId, size_t> position(vertices.size());
   for (size_t i = 0; i < order.size(); ++i) position[order[i]] = i;
-  // The bytes that leave the frontier at each position: results whose last reader is there.
+  // The bytes that leave the frontier at each position: results read there for the last time.
   std::vector<Bytes> leaving(order.size());
   Frontiers frontiers;
   Bytes passed;
@@ -81,7 +81,7 @@ std::vector<size_t> CutAtSmallFrontiers(const Frontiers& frontiers, int64_t segm
   std::vector<size_t> cuts;
   if (frontiers.order.empty()) return cuts;
   const Bytes total = frontiers.passed.back();
-  // A cut after the last node would split nothing.
+  // A cut after the last node would not split anything.
   const auto first = frontiers.passed.begin();
   const auto end = frontiers.passed.end() - 1;
   auto low = first;
@@ -119,7 +119,7 @@ class ChenFrontier : public PreparedSolver {
 
   Knob knob() const override {
     const auto nodes = static_cast<int64_t>(problem_.vertices.size());
-    return {Knob::Kind::kSegmentCount, 1, nodes, SegmentsWithoutSetting()};
+    return {Knob::Kind::kSegmentCount, 1, nodes, DefaultSegmentCount()};
   }
 
   Result<SolveOutcome> Solve(int64_t segment_count, const SolveLimits&) override {
@@ -129,8 +129,8 @@ class ChenFrontier : public PreparedSolver {
   }
 
  private:
-  // Returns round(sqrt(S / F)), which is at most sqrt(n), since F is at least the mean result.
-  int64_t SegmentsWithoutSetting() const {
+  // Returns round(sqrt(S / F)), which is at most sqrt(n), because F is at least the mean result.
+  int64_t DefaultSegmentCount() const {
     const auto total = static_cast<double>(problem_.vertices.total_memory().count());
     const auto nodes = static_cast<double>(problem_.vertices.size());
     const auto frontier = static_cast<double>(MiddleFrontier().count());
@@ -161,7 +161,7 @@ class ChenFrontier : public PreparedSolver {
     SolveOutcome outcome;
     outcome.paper = PaperFiguresOf(sequence);
     outcome.strategy = std::move(sequence);
-    outcome.guarantee = "heuristic: segments of about equal memory, cut where little crosses";
+    outcome.guarantee = "heuristic: segments of about equal memory, cut at small frontiers";
     return outcome;
   }
 

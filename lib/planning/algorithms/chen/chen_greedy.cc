@@ -69,7 +69,7 @@ SolveOutcome GreedyPlan(const Problem& problem, const Chain& chain, Bytes budget
   outcome.strategy = std::move(sequence);
   outcome.paper = {budget, cut.kept + cut.largest_segment,
                    problem.vertices.total_time() - cut.kept_time};
-  outcome.guarantee = "heuristic: segments are closed as soon as they pass B bytes";
+  outcome.guarantee = "heuristic: closes each segment once it exceeds B bytes";
   return outcome;
 }
 
@@ -116,12 +116,12 @@ class ChenSearch : public PreparedSolver {
     }
   }
 
-  // kTimeout: stopped before the first plan was measured.
+  // kTimeout: stopped before measuring the first plan.
   Result<Done> FindBest(const SolveLimits& limits) {
     CKPLAN_ASSIGN_OR_RETURN(const std::vector<Point> points, Simulate(limits));
     Rank best = {Bytes::Max(), Cost::Max(), 0};
     for (const Point& point : points) {
-      // An arena is never smaller than the peak, so neither this point nor a later one can be
+      // An arena is never smaller than the peak, so neither this point nor any later one can be
       // better.
       if (point.rank >= best || (best_setting_ != 0 && limits.stop.stop_requested())) break;
       const auto& [peak, overhead, setting] = point.rank;
@@ -132,7 +132,7 @@ class ChenSearch : public PreparedSolver {
       best_setting_ = setting;
     }
     if (best_setting_ == 0) {
-      return MakeError(ErrorCode::kTimeout, "chen-search: stopped before its first plan");
+      return MakeError(ErrorCode::kTimeout, "chen-search was stopped before its first plan");
     }
     return Done{};
   }
@@ -148,14 +148,14 @@ class ChenSearch : public PreparedSolver {
   }
 
  private:
-  // The memory of a point of the grid, its overhead, and its setting as a tie breaker.
+  // The memory of a grid point, its overhead, and its setting as a tie-breaker.
   using Rank = std::tuple<Bytes, Cost, int64_t>;
   struct Point {
     Rank rank;  // The memory here is the simulated peak.
     Schedule schedule;
   };
 
-  // Returns the points of the grid (those before a stop) by ascending peak.
+  // Returns the grid points simulated before any stop, by ascending peak.
   Result<std::vector<Point>> Simulate(const SolveLimits& limits) {
     Simulator simulator(problem_.graph);
     std::vector<Point> points;
@@ -218,12 +218,13 @@ class ChenKeepCostly : public PreparedSolver {
     outcome.strategy = std::move(kept);
     outcome.paper = {Bytes(budget), cut.kept + for_costly + cut.largest_segment,
                      vertices_.total_time() - cut.kept_time - saved};
-    outcome.guarantee = "heuristic: segments are closed past B bytes, costly results kept up to B";
+    outcome.guarantee =
+        "heuristic: closes segments above B bytes, keeps up to B bytes of costly results";
     return outcome;
   }
 
  private:
-  // Returns the results at the cuts, and the last segment.
+  // Returns the results at the cuts and in the last segment.
   IdVector<NodeId, bool> KeptByCuts(const GreedyCut& cut) const {
     IdVector<NodeId, bool> is_kept(vertices_.size());
     const std::vector<int32_t>& segments = cut.segment_of_block;
@@ -237,7 +238,7 @@ class ChenKeepCostly : public PreparedSolver {
     return is_kept;
   }
 
-  // Returns whether T_a / M_a > T_b / M_b, without dividing. Results without bytes come first.
+  // Tells whether T_a / M_a > T_b / M_b, without dividing. Results without bytes come first.
   bool SavesMoreForEachByte(NodeId a, NodeId b) const {
     __extension__ using Wide = __int128;
     const bool is_free = vertices_.memory(a) == Bytes(0);

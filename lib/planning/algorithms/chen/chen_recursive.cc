@@ -13,7 +13,7 @@
 namespace ckplan {
 namespace {
 
-// Each crossing takes four bytes, and one visit on every level of the recursion.
+// Each crossing takes four bytes, and one visit per level of the recursion.
 constexpr int64_t kMaxCrossings = 50'000'000;
 
 class ChenRecursive : public PreparedSolver {
@@ -36,7 +36,7 @@ class ChenRecursive : public PreparedSolver {
     }
   }
 
-  // Returns how many results cross a cut between two blocks, summed over all these cuts.
+  // Returns the number of results that cross a cut between two blocks, summed over all cuts.
   int64_t CountCrossings(const VertexGraph& vertices) const {
     int64_t crossings = 0;
     for (const NodeId v : vertices.ids()) {
@@ -66,7 +66,7 @@ class ChenRecursive : public PreparedSolver {
   }
 
  private:
-  // Returns g of Eq. 2 for the blocks [begin, end), and the forward cost of all runs but the first.
+  // Returns g of Eq. 2 for the blocks [begin, end), and the forward cost of all reruns.
   PaperFigures FiguresOf(int32_t begin, int32_t end, int32_t kept_per_level) const {
     PollStop();
     PaperFigures figures;
@@ -101,11 +101,11 @@ Result<std::unique_ptr<PreparedSolver>> PrepareChenRecursive(const Problem& prob
   auto solver = std::make_unique<ChenRecursive>(problem);
   const int64_t crossings = solver->CountCrossings(problem.vertices);
   if (crossings > kMaxCrossings) {
-    return MakeError(ErrorCode::kUnsupported,
-                     fmt::format("chen-recursive looks at each result once for every block that it "
-                                 "waits for a reader, {} times in all, and takes on {}; chen-sqrt "
-                                 "does without",
-                                 crossings, kMaxCrossings));
+    return MakeError(
+        ErrorCode::kUnsupported,
+        fmt::format("chen-recursive is limited to {} results crossing block boundaries; this graph "
+                    "has {}; try chen-sqrt",
+                    kMaxCrossings, crossings));
   }
   return std::unique_ptr<PreparedSolver>(std::move(solver));
 }

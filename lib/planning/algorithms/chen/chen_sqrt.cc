@@ -34,7 +34,7 @@ class ChenSqrt : public PreparedSolver {
   }
 
  private:
-  // Ends a segment at the first block whose end is at or past the next multiple of total / k.
+  // Ends a segment at the first block that reaches the next multiple of total / k.
   std::vector<int32_t> CutBlocks(int64_t segment_count) const {
     const int64_t total = problem_.vertices.total_memory().count();
     std::vector<int32_t> segment_of_block;

@@ -14,10 +14,9 @@
 //            `result.paper.peak_bytes` is x + y, and the overhead is the cost of every node that is
 //            not kept.
 // Differs    the paper leaves the cuts open: we cut at the first splitting vertex at or past each
-//            multiple of the graph's memory / k. Kusumoto et al. 2019 cut in the same way, at the
+//            multiple of the graph's memory / k. Kusumoto et al. 2019 cut the same way, at the
 //            boundaries of one vertex; their k is floor(sqrt(c + 1)) for c splitting vertices,
-//            which
-//            `--knob segments=K` sets (`ckbench kusumoto`).
+//            which `--knob segments=K` sets (`ckbench kusumoto`).
 #pragma once
 
 #include <cstdint>
@@ -32,7 +31,7 @@ namespace ckplan {
 Result<std::unique_ptr<PreparedSolver>> PrepareChenSqrt(const Problem& problem,
                                                         const SolveLimits& limits);
 
-// About sqrt(n) segments of equally many layers.
+// About sqrt(n) segments with equal numbers of layers.
 //
 //   Chen, Xu, Zhang, Guestrin. "Training Deep Nets with Sublinear Memory Cost", 2016, section 4.3.
 //
@@ -55,11 +54,11 @@ Result<std::unique_ptr<PreparedSolver>> PrepareChenSqrt(const Problem& problem,
 Result<std::unique_ptr<PreparedSolver>> PrepareChenCount(const Problem& problem,
                                                          const SolveLimits& limits);
 
-// The part that chen-sqrt and chen-count share: the plan of a chain that is cut into segments.
+// Shared by chen-sqrt and chen-count: the plan of a chain cut into segments.
 
-// Makes the plan. `segment_of_block` has the segment of each block of the chain, ascending from 0
-// without gaps. `result.paper` has x + y of Alg. 3, the sum of the results at the cuts and the
-// largest segment with its cut, and the forward cost of every node that is not at a cut.
+// Builds the plan. `segment_of_block` has the segment of each block of the chain, ascending from 0
+// without gaps. `result.paper` has x + y of Alg. 3 (the sum of the results at the cuts, and the
+// largest segment with its cut), and the forward cost of every node that is not at a cut.
 SolveOutcome PlanOfSegments(const Problem& problem, const Chain& chain,
                             const std::vector<int32_t>& segment_of_block);
 

@@ -18,29 +18,29 @@ namespace ckplan {
 namespace {
 
 constexpr size_t kMaxOps = 20'000;
-// A walk that runs each operation more often than this on average thrashes, and is abandoned.
+// A walk that runs operations more often than this on average is thrashing, so abandon it.
 constexpr size_t kMaxRunsPerOperation = 12;
-// The list of limits ends after this many limits in a row that no walk meets.
+// Stop after this many limits in a row that no walk meets.
 constexpr int kMaxFailures = 4;
-// The number of storages inspected between two polls; work limits depend on it.
+// Storages inspected between two polls; work limits depend on it.
 constexpr uint32_t kLooksPerPoll = 64;
 
-// The memory of the values. A value that is not an alias stands for its storage: itself and its
-// aliases. Values and storages have the same numbers.
+// The memory of the values. A value that is not an alias stands for its storage, which also holds
+// its aliases. Values and storages share their numbering.
 struct Storages {
   Storages(const JointGraph& graph, const RunProblem& problem);
 
-  std::vector<int32_t> of;   // The storage of each value.
-  FlatLists values;          // The values in each storage; empty for aliases.
-  FlatLists parents;         // The storages that the producers of its values read, except itself.
-  FlatLists children;        // The reverse of `parents`.
-  std::vector<double> cost;  // c_0: one run of each producer.
-  std::vector<bool> is_evictable;  // All its producers may run again, and it occupies memory.
-  // The last position in the order at which the storage is needed. For an evictable one, that is
-  // its last reader; for any other, the operation after which nothing can require it again. For
-  // results, it is the number of operations.
+  std::vector<int32_t> of;         // The storage of each value.
+  FlatLists values;                // The values in each storage; empty for aliases.
+  FlatLists parents;               // The other storages that its values' producers read.
+  FlatLists children;              // The reverse of `parents`.
+  std::vector<double> cost;        // c_0: the cost of running each producer once.
+  std::vector<bool> is_evictable;  // All its producers may rerun, and it uses memory.
+  // The last position in the order at which the storage is needed. For an evictable storage, that
+  // is its last reader; for any other, the operation after which nothing can require it again; for
+  // results, the number of operations.
   std::vector<int32_t> needed_until;
-  FlatLists dropped_after;  // By operation: the storages that are not needed after it.
+  FlatLists dropped_after;  // By operation: the storages not needed after it.
 
  private:
   static std::vector<int32_t> RootsOf(const JointGraph& graph);
@@ -91,7 +91,7 @@ FlatLists Storages::ChildrenOf() const {
   return FlatLists(lists);
 }
 
-// Goes backwards: an operation that may repeat can be required for as long as its outputs can.
+// Works backwards: an operation that may repeat can be required as long as its outputs can.
 void Storages::FindNeeds(const RunProblem& problem) {
   needed_until.assign(of.size(), 0);
   std::vector<int32_t> reachable_until(of.size());
@@ -145,14 +145,14 @@ Storages::Storages(const JointGraph& graph, const RunProblem& problem)
   dropped_after = DroppedAfter(problem);
 }
 
-// One walk through the order of the graph, within one limit.
+// One walk through the graph's order within one limit.
 class Walk {
  public:
   Walk(const RunProblem& problem, const Storages& storages, int64_t limit)
       : problem_(problem),
         storages_(storages),
         limit_(limit),
-        is_there_(storages.of.size()),
+        is_in_memory_(storages.of.size()),
         is_resident_(storages.of.size()),
         was_made_(storages.of.size()),
         locks_(storages.of.size()),
@@ -175,8 +175,8 @@ class Walk {
     return std::move(runs_);
   }
 
-  // Returns the most bytes in memory, by the walk's own count. A walk with any limit between this
-  // and its own is the same.
+  // The peak memory by the walk's own count. Any limit from this up to the walk's limit gives the
+  // same walk.
   int64_t highest() const { return highest_; }
 
  private:
@@ -188,7 +188,7 @@ class Walk {
   void TakeOver(int32_t op);
   void ReplaceVersions(int32_t op);
   bool MakeRoom(int64_t bytes);
-  int32_t Victim();
+  int32_t FindVictim();
   void Place(int32_t storage);
   void Evict(int32_t storage);
   bool IsEvicted(int32_t storage) const {
@@ -199,35 +199,35 @@ class Walk {
   void VisitNeighbours(int32_t storage, const FlatLists& next, Visit visit);
   void OutdateNeighbours(int32_t storage);
   double NeighbourhoodCost(int32_t storage);
-  void Look() {
+  void PollForStop() {
     if (++looks_ % kLooksPerPoll == 0) PollStop();
   }
 
   const RunProblem& problem_;
   const Storages& storages_;
   const int64_t limit_;
-  std::vector<bool> is_there_;  // By value; the following lists are by storage.
+  std::vector<bool> is_in_memory_;  // By value; the following lists are by storage.
   std::vector<bool> is_resident_;
   std::vector<bool> was_made_;
-  std::vector<int32_t> locks_;       // The number of waiting operations that read or write it.
-  std::vector<double> last_access_;  // Measured by `clock_`.
+  std::vector<int32_t> locks_;              // How many waiting operations read or write it.
+  std::vector<double> last_access_;         // Measured by `clock_`.
   std::vector<double> neighbourhood_cost_;  // The cost of e*, valid if `is_outdated_` is not set.
   std::vector<bool> is_outdated_;
-  std::vector<uint32_t> seen_;      // The number of the last search that visited it.
+  std::vector<uint32_t> seen_;      // The last search that visited it.
   std::vector<bool> has_run_;       // By operation.
   std::vector<int32_t> evictable_;  // The evictable storages in memory.
   std::vector<int32_t> stack_;
   uint32_t search_ = 0;
   uint32_t looks_ = 0;
-  int32_t now_ = 0;   // The next operation of the order.
-  double clock_ = 0;  // The cost of all runs so far.
+  int32_t now_ = 0;   // The next operation in the order.
+  double clock_ = 0;  // The total cost so far.
   int64_t live_ = 0;  // Bytes in memory.
   int64_t highest_ = 0;
   Runs runs_;
 };
 
-// Depth first with an explicit stack, since chains may be long. Everything that waiting operations
-// read is locked.
+// Depth first with an explicit stack, because chains can be long. Locks everything that waiting
+// operations read.
 bool Walk::RunWithParents(int32_t target) {
   std::vector<int32_t> waiting = {target};
   Lock(target, 1);
@@ -250,14 +250,14 @@ bool Walk::RunWithParents(int32_t target) {
 
 int32_t Walk::FirstMissingRead(int32_t op) const {
   for (const int32_t read : problem_.reads[op]) {
-    if (!is_there_[At(read)]) return read;
+    if (!is_in_memory_[At(read)]) return read;
   }
   return -1;
 }
 
 void Walk::Lock(int32_t op, int change) {
   for (const int32_t read : problem_.reads[op]) {
-    // An operation that reads an alias lists its storage among its reads as well.
+    // An operation that reads an alias also lists its storage as a read.
     if (storages_.of[At(read)] == read) locks_[At(read)] += change;
   }
   for (const int32_t write : problem_.writes[op]) locks_[At(storages_.of[At(write)])] += change;
@@ -275,7 +275,7 @@ bool Walk::RunOnce(int32_t op) {
   if (!MakeRoom(needed)) return false;
   highest_ = std::max(highest_, live_ + needed);
   for (const int32_t write : problem_.writes[op]) {
-    is_there_[At(write)] = true;
+    is_in_memory_[At(write)] = true;
     if (storages_.of[At(write)] == write && !is_resident_[At(write)]) Place(write);
     last_access_[At(storages_.of[At(write)])] = clock_;
   }
@@ -286,7 +286,7 @@ bool Walk::RunOnce(int32_t op) {
   return true;
 }
 
-// Evicts reads that are not needed any more and whose memory the operation's writes may take over.
+// Evicts reads that are no longer needed and whose memory the operation's writes may take over.
 void Walk::TakeOver(int32_t op) {
   const int32_t last = op == now_ ? now_ : now_ - 1;
   const std::span<const int32_t> pairs = problem_.in_place[op];
@@ -297,30 +297,30 @@ void Walk::TakeOver(int32_t op) {
   }
 }
 
-// If a written storage is still in memory, it is made anew, which invalidates the values that other
-// operations made in it.
+// If a written storage is still in memory, it is recomputed, which invalidates the values that
+// other operations wrote to it.
 void Walk::ReplaceVersions(int32_t op) {
   for (const int32_t write : problem_.writes[op]) {
     if (!is_resident_[At(write)] || !storages_.is_evictable[At(write)]) continue;
-    for (const int32_t value : storages_.values[write]) is_there_[At(value)] = false;
+    for (const int32_t value : storages_.values[write]) is_in_memory_[At(value)] = false;
   }
 }
 
 bool Walk::MakeRoom(int64_t bytes) {
   while (live_ + bytes > limit_) {
-    const int32_t victim = Victim();
+    const int32_t victim = FindVictim();
     if (victim < 0) return false;
     Evict(victim);
   }
   return true;
 }
 
-// Returns the storage of least h_DTR, the first among equals; -1 if all are locked.
-int32_t Walk::Victim() {
+// Returns the first storage with the lowest h_DTR, or -1 if all are locked.
+int32_t Walk::FindVictim() {
   int32_t victim = -1;
   double least = std::numeric_limits<double>::infinity();
   for (const int32_t storage : evictable_) {
-    Look();
+    PollForStop();
     if (locks_[At(storage)] > 0) continue;
     if (is_outdated_[At(storage)]) {
       neighbourhood_cost_[At(storage)] = NeighbourhoodCost(storage);
@@ -346,15 +346,15 @@ void Walk::Place(int32_t storage) {
 
 void Walk::Evict(int32_t storage) {
   is_resident_[At(storage)] = false;
-  for (const int32_t value : storages_.values[storage]) is_there_[At(value)] = false;
+  for (const int32_t value : storages_.values[storage]) is_in_memory_[At(value)] = false;
   live_ -= problem_.bytes[At(storage)];
   if (!storages_.is_evictable[At(storage)]) return;
   std::erase(evictable_, storage);
   OutdateNeighbours(storage);
 }
 
-// Visits the neighbours of `storage`, and the neighbours of evicted storages that it reaches by a
-// path of evicted ones.
+// Visits the neighbours of `storage`, and the neighbours of evicted storages reachable through
+// evicted ones.
 template <typename Visit>
 void Walk::VisitNeighbours(int32_t storage, const FlatLists& next, Visit visit) {
   ++search_;
@@ -362,7 +362,7 @@ void Walk::VisitNeighbours(int32_t storage, const FlatLists& next, Visit visit) 
   while (!stack_.empty()) {
     const int32_t from = stack_.back();
     stack_.pop_back();
-    Look();
+    PollForStop();
     for (const int32_t to : next[from]) {
       if (seen_[At(to)] == search_) continue;
       seen_[At(to)] = search_;
@@ -393,13 +393,13 @@ bool Walk::RestoreResults() {
   for (int32_t value = 0; value < problem_.value_count; ++value) {
     const int32_t producer = problem_.producer[At(value)];
     if (!problem_.is_result[At(value)] || producer < 0) continue;
-    if (!is_there_[At(value)] && !RunWithParents(producer)) return false;
+    if (!is_in_memory_[At(value)] && !RunWithParents(producer)) return false;
     ++locks_[At(storages_.of[At(value)])];
   }
   return true;
 }
 
-// Returns a lower bound of the limits that a walk can meet.
+// Returns a lower bound on the limits that a walk can meet.
 int64_t LargestWorkingSet(const RunProblem& problem) {
   int64_t largest = 0;
   for (int32_t op = 0; op < problem.op_count; ++op) {
@@ -436,7 +436,7 @@ void AddPlansOfAllLimits(const JointGraph& graph, std::vector<DtrPlan>* plans) {
 
 class Dtr : public PreparedRunSolver {
  public:
-  // A stop by `stop` keeps the plans so far, if there are any; any other stop is passed on.
+  // A stop through `stop` keeps the plans so far, if there are any; other stops propagate.
   Dtr(const JointGraph& graph, const std::stop_token& stop) {
     try {
       const StopScope scope(stop);
@@ -472,8 +472,7 @@ class Dtr : public PreparedRunSolver {
   }
 
  private:
-  // Sorted by rising peak and falling cost. There is at least one plan, since the first limit is
-  // unlimited.
+  // Sorted by rising peak and falling cost. Never empty, because the first limit is infinite.
   std::vector<DtrPlan> plans_;
   std::string guarantee_ = "heuristic: greedy eviction by h_DTR";
 };
@@ -483,10 +482,11 @@ class Dtr : public PreparedRunSolver {
 Result<std::unique_ptr<PreparedRunSolver>> PrepareDtrRuns(const JointGraph& graph,
                                                           const SolveLimits& limits) {
   if (graph.ops().size() > kMaxOps) {
-    return MakeError(ErrorCode::kUnsupported,
-                     fmt::format("dtr plans up to {} operations of a training step, and this one "
-                                 "has {}; another algorithm may take fewer steps",
-                                 kMaxOps, graph.ops().size()));
+    return MakeError(
+        ErrorCode::kUnsupported,
+        fmt::format("dtr is limited to {} operations of a training step; this step has {}; "
+                    "another algorithm may take fewer steps",
+                    kMaxOps, graph.ops().size()));
   }
   return std::unique_ptr<PreparedRunSolver>(new Dtr(graph, limits.stop));
 }

@@ -20,10 +20,9 @@ namespace ckplan {
 namespace {
 
 // The maximal split of a non-branched close set without splitting vertices (Feng & Huang 2019,
-// Definition 7, Algorithm 4), for division_tree.cc. division_tree.h says what is faster here than
-// in the paper.
+// Definition 7, Algorithm 4). division_tree.h says how this is faster than the paper's version.
 
-// A close set that has not been divided yet: [begin, end] with all vertices inside.
+// An undivided close set: [begin, end] with all vertices inside.
 struct Region {
   VertexId begin;
   VertexId end;
@@ -31,21 +30,21 @@ struct Region {
   bool has_edge = false;         // The close set includes the edge from begin to end.
 };
 
-// A position in the region: 0 is its begin, then come the vertices inside it in order, and the last
-// position is its end. So positions are in topological order.
+// A position in the region: 0 is its begin, then come the vertices inside it in order, then its
+// end. So positions are in topological order.
 using Place = int32_t;
 
-// An edge of the reduced graph, and the vertices that were reduced into it.
+// An edge of the reduced graph, with the vertices reduced into it.
 struct ReducedEdge {
   Place from = 0;
   Place to = 0;
   std::vector<Place> inside;
-  bool has_edge = false;  // The edge replaces a direct edge of the region as well as the vertices
+  bool has_edge = false;  // The edge also replaces a direct edge of the region, not only vertices
                           // inside.
   bool is_gone = false;
 };
 
-// The region after reduction: every vertex with one edge in and one out, and all parallel edges,
+// The region after reduction: each vertex with one edge in and one out, and all parallel edges,
 // become one edge.
 class ReducedRegion {
  public:
@@ -90,7 +89,7 @@ class ReducedRegion {
     }
   }
 
-  // Adds the edge, merging it into a parallel one if there is one.
+  // Adds the edge, merged into a parallel one if possible.
   void Add(ReducedEdge edge) {
     const auto [it, is_new] = out_[static_cast<size_t>(edge.from)].emplace(edge.to, edges_.size());
     if (is_new) {
@@ -132,7 +131,7 @@ class ReducedRegion {
   std::vector<Place> places_;
 };
 
-// A close set of the reduced graph that holds at least one of its vertices.
+// A close set of the reduced graph that contains at least one vertex.
 struct Candidate {
   Place begin = 0;
   Place end = 0;
@@ -155,8 +154,8 @@ class Splitter {
  private:
   static Place& At(std::vector<Place>& list, Place v) { return list[static_cast<size_t>(v)]; }
 
-  // Sets dominator_[v] to the nearest place that all paths from the begin to v pass. A dominator
-  // comes before its place, so the later of two places is never an ancestor of the other.
+  // Sets dominator_[v] to the nearest place on all paths from the begin to v. A dominator comes
+  // before its place, so the later of two places is never an ancestor of the other.
   void FindDominators() {
     dominator_.assign(owner_.size(), -1);
     after_.assign(owner_.size(), -1);
@@ -189,7 +188,7 @@ class Splitter {
     }
   }
 
-  // Returns how many pairs FindCandidates tries. The dominators of a place come before it.
+  // Returns the number of pairs that FindCandidates tries. A place's dominators come before it.
   int64_t CountPairs() {
     std::vector<Place> before(owner_.size());
     std::vector<Place> after(owner_.size());
@@ -206,7 +205,7 @@ class Splitter {
   }
 
   // Returns all close sets except the region itself: for each pair of a dominator and a
-  // post-dominator of some place, the places between them that have no edge to any other place.
+  // post-dominator of a place, the places between them that have no other edges.
   std::vector<Candidate> FindCandidates() {
     std::map<std::pair<Place, Place>, std::vector<Place>> between;
     for (const Place v : reduced_.places()) {
@@ -253,9 +252,8 @@ class Splitter {
     }
   }
 
-  // Two close sets in a region of this type are disjoint, or one contains the other (Lemma 6). So,
-  // going from the largest to the smallest, a candidate is inside a member or disjoint from all of
-  // them.
+  // Two close sets in a region of this type are either disjoint or nested (Lemma 6). So, from the
+  // largest to the smallest, a candidate is either inside a member or disjoint from all members.
   void TakeLargest(std::vector<Candidate> candidates) {
     std::stable_sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) {
       return a.inside.size() > b.inside.size();
@@ -275,7 +273,7 @@ class Splitter {
     return region_.inside[static_cast<size_t>(place) - 1];
   }
 
-  // Returns the member that an edge is part of; a new one if there is none.
+  // Returns the member that the edge belongs to, creating it if needed.
   Region& MemberOf(const ReducedEdge& edge) {
     int32_t member = std::max(At(owner_, edge.from), At(owner_, edge.to));
     if (member < 0) {
@@ -301,15 +299,15 @@ class Splitter {
   const Region& region_;
   ReducedRegion reduced_;
   std::vector<Place> dominator_;
-  std::vector<Place> after_;                              // The nearest post-dominator.
+  std::vector<Place> after_;                              // By place: the nearest post-dominator.
   std::vector<int32_t> owner_;                            // The member that contains each place.
-  std::map<std::pair<Place, Place>, int32_t> member_of_;  // The index is the two ends of a member.
+  std::map<std::pair<Place, Place>, int32_t> member_of_;  // By the two ends of a member.
   std::vector<Region> members_;
 };
 
-// Returns the members in no particular order: the close sets inside `region` that are in no other
-// one, and the edges in none of these. Counts its steps in `steps`: pairs of a vertex and a close
-// set that it may lie in. Returns nothing if there would be more than `max_steps`.
+// Returns the members, in no particular order: the close sets inside `region` that are in no other
+// one, and the edges in none of these. Adds its steps (pairs of a vertex and a possible close set
+// around it) to `steps`. Returns nothing if there would be more than `max_steps`.
 std::optional<std::vector<Region>> MaximalSplit(const TwoTerminalGraph& graph, const Region& region,
                                                 int64_t max_steps, int64_t* steps) {
   return Splitter(graph, region).Split(max_steps, steps);
@@ -329,7 +327,7 @@ Bytes MemoryOf(const TwoTerminalGraph& graph, const Region& region) {
   return memory;
 }
 
-// Returns the vertices that every path from begin to end passes (Algorithm 2): no edge skips them.
+// Returns the vertices on every path from begin to end (Algorithm 2): no edge skips them.
 std::vector<VertexId> SplittingVertices(const TwoTerminalGraph& graph, const Region& region) {
   std::vector<VertexId> splitting;
   if (region.has_edge || region.inside.empty()) return splitting;
@@ -345,7 +343,7 @@ std::vector<VertexId> SplittingVertices(const TwoTerminalGraph& graph, const Reg
   return splitting;
 }
 
-// Returns whether an edge leads from `from` to `to`.
+// Tells whether an edge leads from `from` to `to`.
 bool HasEdge(const TwoTerminalGraph& graph, VertexId from, VertexId to) {
   const std::vector<VertexId>& successors = graph.vertices[from].successors;
   return std::binary_search(successors.begin(), successors.end(), to);
@@ -366,7 +364,7 @@ std::vector<Region> CutAt(const TwoTerminalGraph& graph, const Region& region,
   return segments;
 }
 
-// Divides the close sets one after another, parents before their children.
+// Divides the close sets one by one, parents before children.
 class Divider {
  public:
   Divider(const TwoTerminalGraph& graph, bool is_deep, int64_t max_steps)
@@ -383,16 +381,15 @@ class Divider {
       if (region.inside.empty() || (i > 0 && !is_deep_)) continue;
       steps_ += static_cast<int64_t>(region.inside.size());
       if (steps_ <= max_steps_) Divide(i, region);
-      if (steps_ > max_steps_) return TooLarge();
+      if (steps_ > max_steps_) return TooLargeError();
     }
     return std::move(tree_);
   }
 
  private:
-  Error TooLarge() const {
+  Error TooLargeError() const {
     return MakeError(ErrorCode::kUnsupported,
-                     fmt::format("the division of {} vertices into close sets takes more than {} "
-                                 "steps",
+                     fmt::format("dividing {} vertices into close sets takes more than {} steps",
                                  graph_.vertices.size(), max_steps_));
   }
 
@@ -442,8 +439,7 @@ class Divider {
     }
   }
 
-  // Returns the parts that are connected without begin and end (Algorithm 3), and the direct edge
-  // if there is one.
+  // Returns the components without begin and end (Algorithm 3), and the direct edge, if any.
   std::vector<Region> Branches(const Region& region) {
     for (const VertexId v : region.inside) part_of_[v] = -1;
     int32_t part_count = 0;
@@ -482,7 +478,7 @@ class Divider {
   int64_t steps_ = 0;
   IdVector<VertexId, int32_t> part_of_;
   DivisionTree tree_;
-  std::vector<Region> regions_;  // The region of each close set, cleared when it is divided.
+  std::vector<Region> regions_;  // By close set; cleared when divided.
 };
 
 }  // namespace

@@ -18,7 +18,7 @@
 //                  one contains, and the edges in none of them.
 // The tree is unique (the paper's Theorem 1), so it does not depend on the order of the vertices.
 //
-// Cost. O(nodes + edges) for each level of the tree. Type 3 is reduced first: a vertex with one
+// Cost. O(nodes + edges) for each level of the tree. Type 3 is reduced first: each vertex with one
 // edge in and one out becomes one edge, and so do parallel edges. The remaining graph is small. Its
 // close sets lie between a dominator and a post-dominator of their vertices, so only such pairs are
 // tried. The paper tries all pairs of the unreduced graph.
@@ -50,17 +50,17 @@ struct DivisionTree {
   std::vector<CloseSet> close_sets;  // The root comes first, children come after their parents.
 };
 
-// The limit of steps for a division: a few seconds. One step handles a vertex of a region that is
+// The limit on steps in a division: a few seconds. One step handles a vertex of a region being
 // divided, or a close set that the vertex may lie in.
 inline constexpr int64_t kMaxDivisionSteps = 10'000'000;
 
-// Builds the whole tree. kTimeout: stopped. kUnsupported: more than `max_steps` steps; with nested
-// levels, the number grows with the square or the cube of the graph.
+// Builds the whole tree. kTimeout: stopped. kUnsupported: more than `max_steps` steps. For nested
+// levels, steps grow with the square or cube of the graph's size.
 Result<DivisionTree> DivideGraph(const TwoTerminalGraph& graph, std::stop_token stop,
                                  int64_t max_steps = kMaxDivisionSteps);
 
-// Returns only the root and its children between splitting vertices, which are not divided further:
-// the graph as a chain. O(nodes + edges).
+// Returns only the root and its children between splitting vertices: the graph as a chain. O(nodes
+// + edges).
 DivisionTree DivideAtSplittingVertices(const TwoTerminalGraph& graph);
 
 }  // namespace ckplan

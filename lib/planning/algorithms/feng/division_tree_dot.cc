@@ -13,7 +13,7 @@
 namespace ckplan {
 namespace {
 
-// More names would make a picture unreadable.
+// More names would be unreadable.
 constexpr size_t kMaxNames = 4;
 
 std::string_view ShapeOf(CloseSetKind kind) {
@@ -68,7 +68,7 @@ class DivisionTreeWriter {
     text_ += '\n';
   }
 
-  // An edge holds no tensor, and is drawn only if it is the whole graph.
+  // An edge holds no tensor, so draw it only if it is the whole graph.
   bool IsDrawn(size_t index) const {
     return index == 0 || tree_.close_sets[index].kind != CloseSetKind::kEdge;
   }
@@ -83,7 +83,7 @@ class DivisionTreeWriter {
     const CloseSet& set = tree_.close_sets[index];
     Line("  c{} [label=\"{} → {}\\n{}, {}\", shape={}];", index, VertexName(set.begin),
          VertexName(set.end), NameOf(set.kind), HumanBytes(set.memory), ShapeOf(set.kind));
-    // A child is listed after the tensor that it begins at.
+    // List each child after the tensor that it begins at.
     std::vector<VertexId> tensors = set.inner;
     if (index == 0) tensors.insert(tensors.begin(), ends_.source());
     if (index == 0) tensors.push_back(ends_.target());
@@ -99,7 +99,7 @@ class DivisionTreeWriter {
     for (; next < tensors.size(); ++next) WriteTensor(index, tensors[next]);
   }
 
-  // A source or target that only joins others is not a tensor.
+  // A virtual source or target is not a tensor.
   void WriteTensor(size_t close_set, VertexId v) {
     if (ends_.is_virtual(v)) return;
     Line("  v{} [label=\"{}\\n{}\", shape=plaintext];", v.index(), TensorNames(v),
@@ -107,7 +107,7 @@ class DivisionTreeWriter {
     Line("  c{} -> v{};", close_set, v.index());
   }
 
-  // Returns the results of the vertex's last node, which overwrites those of the others.
+  // Returns the results of the vertex's last node, which overwrites the others.
   std::string TensorNames(VertexId v) const {
     std::string names;
     size_t count = 0;

@@ -13,14 +13,14 @@ namespace ckplan {
 
 namespace {
 
-// The shortest path to a position. A position that is not reached has no `length`.
+// The shortest path to a position; without `length` if the position is unreachable.
 struct Arrival {
   std::optional<Bytes> length;
   int32_t from = -1;
 };
 
-// The positions with an edge to the current one that fits the max term. The first position in the
-// queue has the shortest path from 0; the others have longer paths or come later.
+// The positions with an edge to the current one that fits the max term. The first one has the
+// shortest path from 0; the others have longer paths or come later.
 class Window {
  public:
   void Add(int32_t position, Bytes length) {
@@ -38,7 +38,7 @@ class Window {
   std::deque<std::pair<int32_t, Bytes>> positions_;
 };
 
-// passed[p] is the memory of all items before position p and of the vertices at 1 .. p.
+// passed[p] is the memory of all items before position p and of the vertices 1 to p.
 std::vector<Bytes> MemoryPassed(const ChainItems& items) {
   std::vector<Bytes> passed = {Bytes(0)};
   for (size_t i = 0; i < items.memory.size(); ++i) {
@@ -119,7 +119,7 @@ Result<SolveOutcome> CloseSetSolver::Solve(int64_t setting, const SolveLimits&) 
   const bool is_best = Bytes(setting) == best_.max_term;
   outcome.is_optimal = !is_best || best_.is_proven;
   outcome.guarantee =
-      !is_best ? fmt::format("least kept memory with segments of at most {} bytes among {}",
+      !is_best ? fmt::format("the least kept memory for segments of at most {} bytes, among {}",
                              setting, class_name_)
       : best_.is_proven ? "optimal for Eq. 1 among " + class_name_
                         : std::string(kStoppedEarly) + "best found for Eq. 1 among " + class_name_;
@@ -127,7 +127,7 @@ Result<SolveOutcome> CloseSetSolver::Solve(int64_t setting, const SolveLimits&) 
   return outcome;
 }
 
-// Computes min_kept_[S] for all S, children before their parents.
+// Computes min_kept_[S] for all S, children before parents.
 void CloseSetSolver::ComputeMinKept(Bytes max_term) {
   for (size_t i = tree_.close_sets.size(); i-- > 0;) {
     PollStop();
@@ -158,7 +158,7 @@ AccessiblePath CloseSetSolver::PathThrough(const CloseSet& set, Bytes max_term) 
   }
   for (const VertexId v : set.inner) items.vertices.push_back(graph_.vertices[v].memory);
   std::optional<AccessiblePath> path = ShortestAccessiblePath(items, max_term);
-  CKPLAN_CHECK(path.has_value(), "the knob starts where every undivided segment fits");
+  CKPLAN_CHECK(path.has_value(), "every undivided segment fits the smallest knob setting");
   return *std::move(path);
 }
 
@@ -192,7 +192,7 @@ CloseSetSolver::Division CloseSetSolver::Divide(Bytes max_term) {
   return division;
 }
 
-// Follows the shortest path: runs of children become segments, and single children that do not fit
+// Follows the shortest path: runs of children become segments, and single children that don't fit
 // are divided.
 void CloseSetSolver::CutIntoRuns(int32_t index, Bytes max_term, Division& division,
                                  std::vector<int32_t>& open) const {
@@ -241,7 +241,7 @@ std::vector<VertexId> CloseSetSolver::VerticesOf(const Segment& segment) const {
   return vertices;
 }
 
-// Each kept vertex ends a segment: the vertices before it in topological order are a lower set.
+// Each kept vertex ends a segment: the vertices before it in topological order form a lower set.
 LowerSetSequence CloseSetSolver::SequenceOf(const Division& division) const {
   std::vector<VertexId> closing = division.kept;
   closing.push_back(graph_.source());
@@ -264,7 +264,7 @@ LowerSetSequence CloseSetSolver::SequenceOf(const Division& division) const {
   return sequence;
 }
 
-// Keeps the segment whose backward comes first, since it would be recomputed at once. SequenceOf
+// Keeps the segment whose backward comes first, because it would be recomputed at once. SequenceOf
 // does the same.
 KeptSet CloseSetSolver::KeptSetOf(const Division& division) const {
   std::vector<VertexId> last_segment;
@@ -300,7 +300,7 @@ Cost CloseSetSolver::OverheadOf(const Division& division) const {
   return overhead;
 }
 
-// Returns the number of each vertex's segment; -1 for kept vertices.
+// Returns each vertex's segment, or -1 for kept vertices.
 IdVector<VertexId, int32_t> CloseSetSolver::SegmentsOf(const Division& division) const {
   IdVector<VertexId, int32_t> segment_of(graph_.vertices.size(), -1);
   for (size_t i = 0; i < division.segments.size(); ++i) {
@@ -311,7 +311,7 @@ IdVector<VertexId, int32_t> CloseSetSolver::SegmentsOf(const Division& division)
   return segment_of;
 }
 
-// Returns whether the node's backward reads inputs from several segments, all of which must then be
+// Tells whether the node's backward reads inputs from several segments, which must then all be
 // recomputed at once.
 bool CloseSetSolver::NeedsSegmentsAtOnce(NodeId node,
                                          const IdVector<VertexId, int32_t>& segment_of) const {
@@ -326,9 +326,9 @@ bool CloseSetSolver::NeedsSegmentsAtOnce(NodeId node,
   return false;
 }
 
-// Says whether the paper's second assumption holds (ICLR version, section 4.1): the backward of an
-// operation with several inputs does not read their values. Eq. 1 holds at joins of branches only
-// then.
+// Tells whether the paper's second assumption holds (ICLR version, section 4.1): the backward of an
+// operation with several inputs does not read their values. Only then is Eq. 1 right where branches
+// join.
 std::string CloseSetSolver::AssumptionNote(const Division& division) const {
   if (division.segments.empty() || division.is_sequence) return "";
   const IdVector<VertexId, int32_t> segment_of = SegmentsOf(division);
@@ -338,11 +338,11 @@ std::string CloseSetSolver::AssumptionNote(const Division& division) const {
     if (is_vertex && NeedsSegmentsAtOnce(node, segment_of)) joins.push_back(node);
   }
   if (joins.empty()) return "";
-  // The node is named by its number, since a guarantee must not depend on node names.
+  // Name the node by its number, because a guarantee must not depend on node names.
   std::string which = fmt::format("node {}", problem_.graph.node(joins.front()).file_id);
   if (joins.size() > 1) which += fmt::format(" (and of {} more)", joins.size() - 1);
   return fmt::format(
-      "; Eq. 1 counts one segment at a time, yet the backward of {} reads inputs from several "
+      "; Eq. 1 counts one segment at a time, but the backward of {} reads inputs from several "
       "(Assumption 2 does not hold)",
       which);
 }

@@ -3,15 +3,15 @@
 // The accessibility graph. Positions 0 .. k along a sequence of k items; between two items lies a
 // vertex that may be a checkpoint. An edge leads from a to b if everything between them fits the
 // max term C, or if they are one item apart and that item can be divided further. The shortest path
-// from 0 to k picks the checkpoints of least memory:
+// from 0 to k gives the smallest checkpoints:
 //
 //   items        3     2     4     1         C = 6: 0 ──▶ 2 ──▶ 4, checkpoint p2, kept 1
 //   positions 0 ─── 1 ─── 2 ─── 3 ─── 4      (3 + 1 + 2 <= 6, 4 + 1 + 1 <= 6)
 //   vertices       p1:1  p2:1  p3:1
 //
-// The search over C. Let f(C) be the least kept memory with segments of at most C. It never grows
-// with C. If the solution at C has segments of at most B < C, it is a solution for every term in
-// [B, C], and these can be skipped.
+// The search over C. Let f(C) be the least kept memory for segments of at most C. It never grows
+// with C. If the solution at C has segments of at most B < C, it also solves every term in [B, C],
+// which the search can skip.
 #pragma once
 
 #include <cstdint>
@@ -39,12 +39,12 @@ struct ChainItems {
 };
 
 struct AccessiblePath {
-  Bytes kept;                  // Memory of the checkpoints, and kept inside divided items.
+  Bytes kept;                  // Memory of checkpoints, and kept inside divided items.
   std::vector<int32_t> stops;  // Positions in (0, k) that are checkpoints, ascending.
 };
 
-// Finds a shortest path. Returns nothing if some item neither fits `max_term` nor can be divided.
-// Among equally short paths it prefers the one whose last stops come first. O(k).
+// Finds a shortest path. Returns nothing if an item neither fits `max_term` nor can be divided.
+// Prefers the path whose last stops come first. O(k).
 std::optional<AccessiblePath> ShortestAccessiblePath(const ChainItems& items, Bytes max_term);
 
 // A solution for one max term.
@@ -56,15 +56,15 @@ struct MaxTermFigures {
 
 struct BestMaxTerm {
   Bytes max_term;         // The largest segment of the best solution.
-  bool is_proven = true;  // False: a stop came before all terms were tried or skipped.
+  bool is_proven = true;  // False after a stop with some terms untried.
 };
 
 // Finds the max term in [min_term, max_term] that minimises kept + largest. `evaluate(C)` solves
 // for C.
 //
-// The search halves the range, the most promising part first. Between two solved terms lo < hi,
-// every solution costs more than f(hi) + lo; if that is no gain, or f(lo) = f(hi), the whole gap is
-// skipped.
+// The search bisects the range, the most promising part first. Between two solved terms lo < hi,
+// every solution costs more than f(hi) + lo. If that is no gain, or if f(lo) = f(hi), it skips the
+// whole gap.
 template <typename Evaluate>
 BestMaxTerm FindBestMaxTerm(Bytes min_term, Bytes max_term, std::stop_token stop,
                             Evaluate evaluate);
@@ -75,7 +75,7 @@ BestMaxTerm FindBestMaxTerm(Bytes min_term, Bytes max_term, std::stop_token stop
   struct Gap {
     Bytes low, high;  // Both are solved; `high` is the largest segment of its solution.
     Bytes kept_low, kept_high;
-    // Every solution whose largest segment lies in between costs at least this.
+    // Every solution whose largest segment lies strictly in between costs at least this.
     Bytes bound() const { return kept_high + low + Bytes(1); }
     bool operator<(const Gap& other) const {
       return std::pair(bound(), low) > std::pair(other.bound(), other.low);
@@ -100,9 +100,9 @@ BestMaxTerm FindBestMaxTerm(Bytes min_term, Bytes max_term, std::stop_token stop
   return {best.largest, true};
 }
 
-// The solver that feng-acg and feng-linear share. For a division tree and a max term C, it finds
-// the least kept memory such that every segment holds at most C, and the best C for Eq. 1 of Feng &
-// Huang.
+// The solver shared by feng-acg and feng-linear. For a division tree and a max term C, it finds the
+// least kept memory such that every segment holds at most C, and then the best C for Eq. 1 of Feng
+// & Huang.
 //
 // least(S) of a close set S, kept inside it (Algorithm 5):
 //   0                                           if all of S fits C: S stays one segment
@@ -111,11 +111,11 @@ BestMaxTerm FindBestMaxTerm(Bytes min_term, Bytes max_term, std::stop_token stop
 //   shortest path in the accessibility graph    splittable: its edges are runs of children that
 //                                               fit C together, or one child that is divided
 //
-// Cost. O(size of the tree) for each C that is tried.
+// Cost. O(size of the tree) per value of C tried.
 class CloseSetSolver : public PreparedSolver {
  public:
-  // Finds the best C. `class_name` says for the guarantee among which divisions the result is
-  // optimal.
+  // Finds the best C. `class_name` names the divisions among which the result is optimal, for the
+  // guarantee.
   CloseSetSolver(const Problem& problem, TwoTerminalGraph graph, DivisionTree tree,
                  std::string class_name, const SolveLimits& limits);
 
@@ -134,7 +134,7 @@ class CloseSetSolver : public PreparedSolver {
     MaxTermFigures figures;         // Without the source and the target.
     std::vector<VertexId> kept;     // Without the source and the target, in no particular order.
     std::vector<Segment> segments;  // Empty if the whole graph is one segment.
-    bool is_sequence = true;        // Only the root is divided, no other close set.
+    bool is_sequence = true;        // Only the root is divided.
   };
 
   void ComputeMinKept(Bytes max_term);
@@ -159,8 +159,8 @@ class CloseSetSolver : public PreparedSolver {
   const DivisionTree tree_;
   const std::string class_name_;
   IdVector<NodeId, VertexId> vertex_of_;
-  // The results of the last ComputeMinKept, for each close set: the memory kept inside it, and, if
-  // it is splittable, the checkpoints on its path.
+  // Set by ComputeMinKept for each close set: the memory kept inside it and, if it is splittable,
+  // the checkpoints on its path.
   std::vector<Bytes> min_kept_;
   std::vector<std::vector<int32_t>> stops_;
   BestMaxTerm best_;
@@ -172,9 +172,10 @@ class CloseSetSolver : public PreparedSolver {
 //   (the ACG solver; Algorithms 2-5 of the 2019 version).
 //
 // Idea. A segment may be any part of the graph with one source and one target (a close set), not
-// only a stretch of the chain: one branch of a block, or a stretch of a branch. All of them are in
-// the division tree (division_tree.h). For a max term C, a close set is divided only if it does not
-// fit C, since dividing keeps vertices inside it; the best division over all C is the answer.
+// only a stretch of the chain: one branch of a block, or a stretch of a branch. The division tree
+// contains all of them (division_tree.h). For a max term C, a close set is divided only if it
+// doesn't fit C, because dividing keeps vertices inside it. The best division over all C is the
+// answer.
 //
 // Guarantee  optimal for Eq. 1 among divisions into close sets; by Eq. 1 never worse than
 //            feng-linear. Segments with several sources or targets can do better
@@ -202,8 +203,8 @@ Result<std::unique_ptr<PreparedSolver>> PrepareFengAcg(const Problem& problem,
 //
 // Idea. Keep a set V_R of vertices of the chain, and recompute the segment between two of them
 // before its backward: memory is l(V_R) plus the largest segment (Eq. 1). With the second term
-// bounded by C, the best V_R is a shortest path in the accessibility graph; so one path for each
-// max term C, and the best of them all.
+// bounded by C, the best V_R is a shortest path in the accessibility graph. So find one path per
+// max term C, and take the best.
 //
 // Guarantee  optimal for Eq. 1 among subsets of the chain's splitting vertices. Eq. 1 is not the
 //            peak: it ignores gradients and tensors that are freed early.

@@ -287,7 +287,7 @@ TensorGraph Join(std::vector<TensorId> reads) {
 }
 
 constexpr const char* kJoinNote =
-    "; Eq. 1 counts one segment at a time, yet the backward of node 5 reads inputs from several "
+    "; Eq. 1 counts one segment at a time, but the backward of node 5 reads inputs from several "
     "(Assumption 2 does not hold)";
 
 // Eq. 1: m is kept (10), and one branch at a time (20). The branch {c, d}, whose backward comes

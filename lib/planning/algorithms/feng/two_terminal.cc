@@ -13,7 +13,7 @@ bool Reads(const Node& node, TensorId tensor) {
          node.backward_reads.end();
 }
 
-// Returns whether `reader` may overwrite `tensor`: no other node needs it, and neither node's
+// Tells whether `reader` may overwrite `tensor`: no other node needs it, and neither node's
 // backward reads it.
 bool IsOverwritten(const TensorGraph& graph, TensorId tensor, NodeId reader) {
   const NodeId producer = graph.tensor(tensor).producer;
@@ -42,7 +42,7 @@ class TwoTerminalBuilder {
   }
 
  private:
-  // Sets into_[v] to the node that overwrites the output of v, or none. Only the first output of v
+  // Sets into_[v] to the node that overwrites v's output, if any. Only the first output of v
   // counts: the others are statistics, or have their own readers, which would have to read the last
   // node.
   void FoldInPlace() {
@@ -58,8 +58,8 @@ class TwoTerminalBuilder {
     }
   }
 
-  // A vertex has the position of its last node. Position 0 is reserved for a virtual source, the
-  // last one for a virtual target.
+  // Numbers each vertex by the position of its last node. Position 0 is reserved for a virtual
+  // source, the last one for a virtual target.
   void NumberVertices() {
     vertex_of_.resize(vertices_.size());
     result_.vertices.push_back({});
@@ -103,7 +103,7 @@ class TwoTerminalBuilder {
     result_.vertices[to].predecessors.push_back(from);
   }
 
-  // Returns, in order, the vertices that no edge skips.
+  // Returns the vertices that no edge skips, in order.
   std::vector<VertexId> Splitting() const {
     std::vector<VertexId> splitting;
     VertexId furthest;
@@ -134,8 +134,8 @@ class TwoTerminalBuilder {
     DropVirtualEnds();
   }
 
-  // Removes a virtual end that joins only one vertex, unless it represents the batch. A graph of
-  // one vertex keeps a virtual end, since the vertex cannot be both ends.
+  // Removes a virtual end that joins only one vertex, unless it represents the batch. A one-vertex
+  // graph keeps a virtual end, because the vertex cannot be both ends.
   void DropVirtualEnds() {
     size_t rest = result_.vertices.size();
     const std::vector<VertexId>& first = result_.vertices[result_.source()].successors;

@@ -1,11 +1,11 @@
-// The graph as Feng & Huang 2019 see it: one source, one target, and only vertices that a segment
-// of the backward pass may contain.
+// The graph as in Feng & Huang 2019: one source, one target, and only vertices that a segment of
+// the backward pass can contain.
 //
 //   x ── conv ── bn ── relu ── ...        vertices: {conv} {bn, relu}
 //                  relu writes in place of bn's output
 //
-// It differs from the VertexGraph:
-//   - Nodes that need no gradient are not vertices. They are kept, and never recomputed.
+// Differences from VertexGraph:
+//   - Nodes without a gradient are not vertices. They are always kept.
 //   - An operation that writes in place shares the vertex of the tensor it overwrites ("every edge
 //     is a non-inplace operation"): the overwritten tensor is not counted.
 //   - A graph with several sources or targets is given the single source and target that the theory
@@ -36,7 +36,7 @@ struct TwoTerminalGraph {
     std::vector<VertexId> predecessors;  // Ascending, each once.
   };
   IdVector<VertexId, Vertex> vertices;  // In topological order: the source first, the target last.
-  Bytes memory_aside;                   // Memory of nodes without a gradient that a vertex reads.
+  Bytes memory_aside;  // Memory of the nodes without a gradient that vertices read.
 
   VertexId source() const { return VertexId(0); }
   VertexId target() const { return VertexId(vertices.size() - 1); }

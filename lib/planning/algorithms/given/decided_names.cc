@@ -64,27 +64,27 @@ NodeId DecidedNames::FindNode(const NameOrId& what, std::string_view where) {
   if (what.name.empty()) {
     const auto found = node_ids_.find(what.id);
     if (found != node_ids_.end()) return found->second;
-    Fault(where, fmt::format("no {} has the number {}", node_word_, what.id));
+    Fault(where, fmt::format("there is no {} with number {}", node_word_, what.id));
     return NodeId();
   }
   const auto named = nodes_.find(what.name);
   if (named != nodes_.end() && named->second.size() == 1) return named->second.front();
   if (named != nodes_.end()) {
     Fault(where,
-          fmt::format("{} {}s are named {}; name the one by a {} that it makes, or by its "
-                      "number",
+          fmt::format("{} {}s are named {}; identify it by the name of a {} that it produces, or "
+                      "by its number",
                       named->second.size(), node_word_, QuotedName(what.name), tensor_word_));
     return NodeId();
   }
   if (!HasTensor(what)) {
-    FaultOfName(what, /*may_be_node=*/true, where);
+    AddNameFault(what, /*may_be_node=*/true, where);
     return NodeId();
   }
   const TensorId tensor = FindTensor(what, where);
   if (tensor.is_none()) return NodeId();
   const NodeId producer = producers_[tensor];
   if (producer.is_none()) {
-    Fault(where, fmt::format("{} is an input of the graph, which no {} makes",
+    Fault(where, fmt::format("{} is an input of the graph; no {} produces it",
                              QuotedName(what.name), node_word_));
   }
   return producer;
@@ -100,16 +100,16 @@ TensorId DecidedNames::FindTensor(const NameOrId& what, std::string_view where) 
   if (what.name.empty()) {
     const auto found = tensor_ids_.find(what.id);
     if (found != tensor_ids_.end()) return found->second;
-    Fault(where, fmt::format("no {} has the number {}", tensor_word_, what.id));
+    Fault(where, fmt::format("there is no {} with number {}", tensor_word_, what.id));
     return TensorId();
   }
   const auto found = tensors_.find(what.name);
   if (found == tensors_.end()) {
-    FaultOfName(what, /*may_be_node=*/false, where);
+    AddNameFault(what, /*may_be_node=*/false, where);
     return TensorId();
   }
   if (found->second.size() == 1) return found->second.front();
-  Fault(where, fmt::format("{} {}s are named {}; name the one by its number", found->second.size(),
+  Fault(where, fmt::format("{} {}s are named {}; identify it by its number", found->second.size(),
                            tensor_word_, QuotedName(what.name)));
   return TensorId();
 }
@@ -120,7 +120,7 @@ bool DecidedNames::HasTensor(const NameOrId& what) const {
 
 std::string DecidedNames::Quoted(NodeId id) const { return QuotedName(shown_names_[id]); }
 
-void DecidedNames::FaultOfName(const NameOrId& what, bool may_be_node, std::string_view where) {
+void DecidedNames::AddNameFault(const NameOrId& what, bool may_be_node, std::string_view where) {
   std::string meant;
   if (faults_.size() < kMaxFaults) {
     std::vector<std::string_view> names;
@@ -128,7 +128,7 @@ void DecidedNames::FaultOfName(const NameOrId& what, bool may_be_node, std::stri
       for (const auto& [name, ids] : nodes_) names.push_back(name);
     }
     for (const auto& [name, ids] : tensors_) names.push_back(name);
-    std::sort(names.begin(), names.end());  // The first of equally near names is suggested.
+    std::sort(names.begin(), names.end());  // Makes the suggestion deterministic.
     meant = DidYouMean(what.name, names);
   }
   Fault(where,

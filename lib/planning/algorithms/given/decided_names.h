@@ -1,9 +1,9 @@
-// Looks up nodes and tensors (in a joint graph, operations and values) by the names that people and
+// Looks up nodes and tensors (in a joint graph, operations and values) by the names that users and
 // plan files use.
 //
-// A node answers to its name and to the names of the tensors that it makes, since many models leave
-// nodes nameless. A name shared by several nodes or tensors is refused where it is used. Names that
-// are not well-formed UTF-8 are known by the spelling of plan files.
+// A node can be called by its own name or by the names of the tensors that it produces, because
+// many models leave nodes nameless. Using a name that several nodes or tensors share is an error.
+// Names that are not valid UTF-8 are spelled as in plan files.
 #pragma once
 
 #include <cstdint>
@@ -23,21 +23,21 @@ class DecidedNames {
   explicit DecidedNames(const TensorGraph& graph);
   explicit DecidedNames(const JointGraph& graph);
 
-  // Finds the node with this name, or the node that makes the tensor with this name. Returns none
-  // and records a fault unless there is exactly one.
+  // Finds the node with this name, or the producer of the tensor with this name. Records a fault
+  // and returns none unless exactly one matches.
   NodeId FindNode(const NameOrId& what, std::string_view where);
-  // Finds the node that makes the tensor with this name, or else the node with this name. Returns
-  // none without a fault for an input of the graph, which always exists.
+  // Finds the producer of the tensor with this name, or else the node with this name. For an input
+  // of the graph, which always exists, returns none without a fault.
   NodeId FindProducer(const NameOrId& what, std::string_view where);
-  // Finds the tensor with this name. Returns none and records a fault unless there is exactly one.
+  // Finds the tensor with this name. Records a fault and returns none unless exactly one matches.
   TensorId FindTensor(const NameOrId& what, std::string_view where);
-  // Returns whether a tensor has this name or number.
+  // Tells whether a tensor has this name or number.
   bool HasTensor(const NameOrId& what) const;
 
-  // Returns the node's name as faults write it: "\"conv1\"".
+  // Returns the node's quoted name for use in faults: "\"conv1\"".
   std::string Quoted(NodeId id) const;
   void Fault(std::string_view where, std::string_view what);
-  // kInvalidInput with all faults so far, if there are any.
+  // Returns kInvalidInput with all faults so far, if any.
   Result<Done> Status() const;
 
  private:
@@ -50,7 +50,7 @@ class DecidedNames {
   void AddNode(NodeId id, const std::string& name, int64_t file_id,
                const std::vector<TensorId>& outputs);
   void AddTensor(TensorId id, const std::string& name, int64_t file_id, NodeId producer);
-  void FaultOfName(const NameOrId& what, bool may_be_node, std::string_view where);
+  void AddNameFault(const NameOrId& what, bool may_be_node, std::string_view where);
 
   const std::string_view node_word_;
   const std::string_view tensor_word_;
@@ -58,7 +58,7 @@ class DecidedNames {
   std::unordered_map<std::string, std::vector<TensorId>> tensors_;
   std::unordered_map<int64_t, NodeId> node_ids_;
   std::unordered_map<int64_t, TensorId> tensor_ids_;
-  // The node's own name, or that of the first tensor it makes.
+  // The node's own name, or else that of its first output.
   IdVector<NodeId, std::string> shown_names_;
   IdVector<TensorId, std::string> tensor_names_;
   IdVector<TensorId, NodeId> producers_;

@@ -23,7 +23,7 @@ namespace ckplan {
 
 namespace {
 
-// Reads decisions about a graph as a strategy. On faults (see `names_`) the strategy is invalid.
+// Reads decisions about a graph as a strategy. The strategy is invalid if `names_` has faults.
 class DecisionReader {
  public:
   DecisionReader(const TensorGraph& graph, const Decisions& decisions)
@@ -61,7 +61,7 @@ class DecisionReader {
     return kept;
   }
 
-  // Segments are numbered as if every set added nodes; SequenceOf then closes the gaps.
+  // Numbers segments as if every set added nodes; SequenceOf then closes the gaps.
   Strategy ReadCheckpoints() {
     IdVector<NodeId, int32_t> segment_of(graph_.nodes().size(), kNoSegment);
     int32_t count = 0;
@@ -72,8 +72,7 @@ class DecisionReader {
     return SequenceOf(std::move(segment_of), count);
   }
 
-  // Puts the node and everything that it depends on into the segment, except nodes that already
-  // have one.
+  // Puts the node and all its ancestors into the segment, except nodes that already have one.
   void TakeAncestors(NodeId node, int32_t segment, IdVector<NodeId, int32_t>* segment_of) const {
     std::vector<NodeId> open = {node};
     while (!open.empty()) {
@@ -105,7 +104,7 @@ class DecisionReader {
     return SequenceOf(std::move(segment_of), count);
   }
 
-  // Returns the nodes that a set adds to the sets before it. The set is written either whole,
+  // Returns the nodes that a set adds to the sets before it. Decisions may write a set in full,
   // including all `covered` nodes of the earlier sets, or as the nodes that it adds.
   std::vector<NodeId> FindAdded(const std::vector<NameOrId>& set, size_t covered,
                                 const IdVector<NodeId, int32_t>& segment_of,
@@ -116,13 +115,14 @@ class DecisionReader {
       const NodeId id = names_.FindNode(what, where);
       if (!id.is_none()) (segment_of[id] == kNoSegment ? added : repeated).insert(id);
     }
-    if (added.empty()) names_.Fault(where, "adds nothing to what is before it; sets must grow");
+    if (added.empty()) names_.Fault(where, "adds nothing to the set before it; sets must grow");
     if (!repeated.empty() && repeated.size() != covered) {
       for (const NodeId id : segment_of.ids()) {
         if (segment_of[id] == kNoSegment || repeated.count(id) != 0) continue;
-        names_.Fault(where, fmt::format("lacks {} of the set before it; sets must grow, or each "
-                                        "have only what it adds",
-                                        names_.Quoted(id)));
+        names_.Fault(where,
+                     fmt::format("lacks {} of the set before it; write each set in full, or only "
+                                 "the nodes that it adds",
+                                 names_.Quoted(id)));
         break;
       }
     }
@@ -135,14 +135,13 @@ class DecisionReader {
       for (const TensorId input : graph_.node(id).inputs) {
         const NodeId producer = graph_.tensor(input).producer;
         if (producer.is_none() || segment_of[producer] != kNoSegment) continue;
-        return names_.Fault(where,
-                            fmt::format("is no lower set: it has {}, but not {}, which that reads",
-                                        names_.Quoted(id), names_.Quoted(producer)));
+        return names_.Fault(where, fmt::format("is not a lower set: it has {} without its input {}",
+                                               names_.Quoted(id), names_.Quoted(producer)));
       }
     }
   }
 
-  // Nodes without a segment form the last one. Segments without nodes get no number.
+  // Puts nodes without a segment into the last one. Skips empty segments in the numbering.
   LowerSetSequence SequenceOf(IdVector<NodeId, int32_t> segment_of, int32_t count) const {
     std::vector<int32_t> number(static_cast<size_t>(count) + 1);
     for (int32_t& segment : segment_of) {
@@ -164,7 +163,7 @@ class DecisionReader {
       copies += std::min(count, kMaxMirrors + 1);
       if (copies > kMaxMirrors) {
         names_.Fault("mirror_counts",
-                     fmt::format("together more than {} copies, which is the limit", kMaxMirrors));
+                     fmt::format("more than {} copies in total, which is the limit", kMaxMirrors));
         return {};
       }
       counts[id] = static_cast<int32_t>(count);
@@ -178,7 +177,7 @@ class DecisionReader {
     for (const DecidedStep& step : decisions_.order) {
       PollStop();
       if (step.kind == StepKind::kRun || IsTransfer(step.kind)) {
-        names_.Fault("order", fmt::format("step {} is one of joint graphs; forward graphs "
+        names_.Fault("order", fmt::format("step {} belongs to joint graphs; forward graphs "
                                           "have [\"f\", node], [\"loss\"] and [\"b\", node]",
                                           schedule.steps.size()));
         return {};
@@ -205,7 +204,7 @@ class DecisionReader {
   DecidedNames names_;
 };
 
-// Returns whether the forward cost of all runs together exceeds the limit for a plan.
+// Tells whether the total forward cost of all runs exceeds the limit for a plan.
 bool IsTooCostly(const TensorGraph& graph, const Schedule& schedule) {
   int64_t cost = 0;
   for (const Step& step : schedule.steps) {
@@ -232,7 +231,7 @@ PaperFigures PaperFiguresOf(const Problem& problem, const Strategy& strategy,
 
 }  // namespace
 
-Error NoDecisions() {
+Error NoDecisionsError() {
   return Error{ErrorCode::kUsage,
                "--algo given needs decisions",
                {},
@@ -240,14 +239,14 @@ Error NoDecisions() {
 }
 
 Result<std::unique_ptr<PreparedSolver>> PrepareGiven(const Problem& problem, const SolveLimits&) {
-  if (problem.decisions == nullptr) return NoDecisions();
+  if (problem.decisions == nullptr) return NoDecisionsError();
   SolveOutcome outcome;
   CKPLAN_ASSIGN_OR_RETURN(outcome.strategy,
                           DecisionReader(problem.graph, *problem.decisions).Read());
   const Schedule schedule = LowerStrategy(problem.graph, outcome.strategy);
   if (IsTooCostly(problem.graph, schedule)) {
     return MakeError(ErrorCode::kInvalidInput,
-                     "decisions: the costs of the forward runs together overflow");
+                     "decisions: the total cost of the forward runs overflows");
   }
   Simulator simulator(problem.graph);
   Result<Simulation> simulation = simulator.Run(schedule);
@@ -258,7 +257,7 @@ Result<std::unique_ptr<PreparedSolver>> PrepareGiven(const Problem& problem, con
   }
   if (problem.order == StepOrder::kModel && !IsMirrored(schedule)) {
     return Error{ErrorCode::kInvalidInput,
-                 "decisions: the order does not run backward in the reverse of its forward order",
+                 "decisions: backward must run in the reverse of the forward order",
                  {},
                  {"add", {{"order", "free"}}}};
   }
@@ -269,15 +268,15 @@ Result<std::unique_ptr<PreparedSolver>> PrepareGiven(const Problem& problem, con
 
 namespace {
 
-Error ForForwardGraphs(std::string_view form) {
+Error ForwardOnlyFormError(std::string_view form) {
   return MakeError(
       ErrorCode::kUsage,
-      fmt::format("decisions: {} are for forward graphs; those about a joint graph say "
-                  "what is \"kept\", or the \"order\" of its runs",
+      fmt::format("decisions: {} are for forward graphs; for a joint graph, give what is "
+                  "\"kept\", or the \"order\" of its runs",
                   form));
 }
 
-// Reads decisions as steps. On faults (see `names_`) the steps are invalid.
+// Reads decisions as a schedule. The schedule is invalid if `names_` has faults.
 class RunReader {
  public:
   RunReader(const JointGraph& graph, const Decisions& decisions)
@@ -290,11 +289,11 @@ class RunReader {
       case Decisions::Form::kOrder:
         return ReadOrder();
       case Decisions::Form::kCheckpoints:
-        return ForForwardGraphs("checkpoints");
+        return ForwardOnlyFormError("checkpoints");
       case Decisions::Form::kMirrorCounts:
-        return ForForwardGraphs("mirror counts");
+        return ForwardOnlyFormError("mirror counts");
       case Decisions::Form::kLowerSets:
-        return ForForwardGraphs("lower sets");
+        return ForwardOnlyFormError("lower sets");
     }
     return Schedule();
   }
@@ -303,8 +302,8 @@ class RunReader {
   Result<Schedule> ReadKept() {
     const OpId border = FirstBackward();
     if (border.is_none()) {
-      names_.Fault("kept", fmt::format("no operation is of the phase \"{}\", before which values "
-                                       "are kept or dropped; decide on the order of runs",
+      names_.Fault("kept", fmt::format("no operation has the phase \"{}\", where keeping matters; "
+                                       "give the order of runs instead",
                                        NameOf(Phase::kBackward)));
     }
     const std::vector<bool> kept = FindKept();
@@ -319,7 +318,7 @@ class RunReader {
     return ScheduleOfRuns(std::move(runs).Take());
   }
 
-  // Returns none if the graph has no such phase.
+  // Returns none if the graph has no backward phase.
   OpId FirstBackward() const {
     for (const OpId id : graph_.ops().ids()) {
       if (graph_.op(id).phase == Phase::kBackward) return id;
@@ -327,7 +326,7 @@ class RunReader {
     return OpId();
   }
 
-  // Returns for each value whether it stays: all values in a memory that is named or must stay
+  // Returns for each value whether it stays: all values in memory that is named, or that must stay
   // anyway.
   std::vector<bool> FindKept() {
     std::vector<bool> has_kept_memory(graph_.values().size());
@@ -367,10 +366,9 @@ class RunReader {
       } else if (IsTransfer(step.kind)) {
         schedule.steps.push_back({step.kind, names_.FindTensor(step.what, "order").index()});
       } else {
-        names_.Fault("order",
-                     fmt::format("step {} is one of forward graphs; those of a joint graph "
-                                 "are [\"r\", operation]",
-                                 k));
+        names_.Fault("order", fmt::format("step {} belongs to forward graphs; joint graphs "
+                                          "have [\"r\", operation]",
+                                          k));
       }
     }
     CKPLAN_RETURN_IF_ERROR(names_.Status());
@@ -382,7 +380,7 @@ class RunReader {
   DecidedNames names_;
 };
 
-// Returns whether the costs of all runs together exceed the limit for a plan.
+// Tells whether the total cost of all runs exceeds the limit for a plan.
 bool IsTooCostly(const JointGraph& graph, const Schedule& schedule) {
   int64_t cost = 0;
   for (const OpId op : RunsOf(schedule)) {
@@ -396,17 +394,16 @@ bool IsTooCostly(const JointGraph& graph, const Schedule& schedule) {
 }  // namespace
 
 Result<Schedule> StepsOfDecisions(const TrainingStep& step, const Decisions* decisions) {
-  if (decisions == nullptr) return NoDecisions();
+  if (decisions == nullptr) return NoDecisionsError();
   CKPLAN_ASSIGN_OR_RETURN(Schedule schedule, RunReader(step.joint(), *decisions).Read());
   if (HasTransfers(schedule) && step.link() == nullptr) {
     return Error{ErrorCode::kUsage,
-                 "decisions: values are copied to the host, and the plan has no link to it",
+                 "decisions: copying values to the host needs a link to the host",
                  {},
                  {"add", {{"offload", "pcie4"}}}};
   }
   if (IsTooCostly(step.joint(), schedule)) {
-    return MakeError(ErrorCode::kInvalidInput,
-                     "decisions: the costs of the runs together overflow");
+    return MakeError(ErrorCode::kInvalidInput, "decisions: the total cost of the runs overflows");
   }
   const Result<Simulation> simulation = Simulator(step).Run(schedule);
   if (simulation.ok()) return schedule;

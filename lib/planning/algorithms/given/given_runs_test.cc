@@ -105,24 +105,24 @@ TEST_CASE("given runs: decisions that do not fit the graph are refused, with wha
       {R"({"kept": ["veiw"]})", ErrorCode::kInvalidInput,
        "decisions: kept: no operation or value is named \"veiw\"; did you mean \"view\"?"},
       {R"({"kept": [99]})", ErrorCode::kInvalidInput,
-       "decisions: kept: no value has the number 99"},
+       "decisions: kept: there is no value with number 99"},
       {R"({"order": [["r", "make a"], ["f", "make b"]]})", ErrorCode::kInvalidInput,
-       "decisions: order: step 1 is one of forward graphs; those of a joint graph are [\"r\", "
+       "decisions: order: step 1 belongs to forward graphs; joint graphs have [\"r\", "
        "operation]"},
       {R"({"order": [["r", "make b"]]})", ErrorCode::kInvalidInput,
        "decisions: schedule: step 0 (run of \"make b\") reads value \"a\", which is not in memory"},
       {R"({"order": [["r", "make a"]]})", ErrorCode::kInvalidInput,
        "decisions: schedule: \"grad b\" must run but does not"},
       {R"({"order": [["r", 17]]})", ErrorCode::kInvalidInput,
-       "decisions: order: no operation has the number 17"},
+       "decisions: order: there is no operation with number 17"},
       {R"({"checkpoints": ["b"]})", ErrorCode::kUsage,
-       "decisions: checkpoints are for forward graphs; those about a joint graph say what is "
+       "decisions: checkpoints are for forward graphs; for a joint graph, give what is "
        "\"kept\", or the \"order\" of its runs"},
       {R"({"mirror_counts": {"b": 1}})", ErrorCode::kUsage,
-       "decisions: mirror counts are for forward graphs; those about a joint graph say what is "
+       "decisions: mirror counts are for forward graphs; for a joint graph, give what is "
        "\"kept\", or the \"order\" of its runs"},
       {R"({"lower_sets": [["b"]]})", ErrorCode::kUsage,
-       "decisions: lower sets are for forward graphs; those about a joint graph say what is "
+       "decisions: lower sets are for forward graphs; for a joint graph, give what is "
        "\"kept\", or the \"order\" of its runs"},
   };
   for (const auto& row : kRows) {
@@ -137,10 +137,9 @@ TEST_CASE("given runs: decisions that do not fit the graph are refused, with wha
       ReadJointGraphJson(R"({"ops": [{"name": "a", "time": 1, "bytes": 2, "reads": []}]})",
                          "g.json")
           .value();
-  CHECK(
-      Judge(forward, R"({"kept": ["a"]})").error().message ==
-      "decisions: kept: no operation is of the phase \"backward\", before which values are kept or "
-      "dropped; decide on the order of runs");
+  CHECK(Judge(forward, R"({"kept": ["a"]})").error().message ==
+        "decisions: kept: no operation has the phase \"backward\", where keeping matters; give the "
+        "order of runs instead");
 }
 
 TEST_CASE("given runs: any plan of a joint graph, written as decisions, gives the same plan") {
@@ -237,7 +236,7 @@ TEST_CASE("given runs: a budget is compared with the peak of the decisions") {
   request.decisions = ReadDecisionsJson(R"({"kept": ["b", "c"]})", "d.json").value();
   const Plan plan = MakePlan(graph, request, {}).value();
   CHECK(plan.figures.overhead == Cost(1));
-  CHECK(plan.figures.guarantee == "none: somebody's own decisions");
+  CHECK(plan.figures.guarantee == "none: user-provided decisions");
   request.budget = Budget::Of(plan.figures.peak);
   CHECK(MakePlan(graph, request, {}).ok());
   request.budget = Budget::Of(plan.figures.peak - Bytes(1));

@@ -222,21 +222,21 @@ TEST_CASE("given: impossible decisions are refused by name") {
   } kRows[] = {
       {R"({"kept": ["relu"]})",
        "decisions: kept: no node or tensor is named \"relu\"; did you mean \"relu1\"?"},
-      {R"({"kept": [9]})", "decisions: kept: no tensor has the number 9"},
+      {R"({"kept": [9]})", "decisions: kept: there is no tensor with number 9"},
       {R"({"checkpoints": ["blocks.3"]})",
        "decisions: checkpoints: no node or tensor is named \"blocks.3\""},
       {R"({"mirror_counts": {"conv3": 1}})",
        "decisions: mirror_counts: no node or tensor is named \"conv3\"; did you mean \"conv1\"?"},
       {R"({"mirror_counts": {"conv1": 2000000000}})",
-       "decisions: mirror_counts: together more than 10000000 copies, which is the limit"},
+       "decisions: mirror_counts: more than 10000000 copies in total, which is the limit"},
       {R"({"lower_sets": [["conv1", "conv2"]]})",
-       "decisions: lower_sets: set 1: is no lower set: it has \"conv2\", but not \"relu1\", which "
-       "that reads"},
+       "decisions: lower_sets: set 1: is not a lower set: it has \"conv2\" without its input "
+       "\"relu1\""},
       {R"({"lower_sets": [["conv1", "relu1"], ["relu1", "conv2"]]})",
-       "decisions: lower_sets: set 2: lacks \"conv1\" of the set before it; sets must grow, or "
-       "each have only what it adds"},
+       "decisions: lower_sets: set 2: lacks \"conv1\" of the set before it; write each set "
+       "in full, or only the nodes that it adds"},
       {R"({"lower_sets": [["conv1"], ["conv1"]]})",
-       "decisions: lower_sets: set 2: adds nothing to what is before it; sets must grow"},
+       "decisions: lower_sets: set 2: adds nothing to the set before it; sets must grow"},
       {R"({"order": [["f", "conv1"]]})", "decisions: schedule: \"relu1\" must run but does not"},
       {R"({"order": [["f", 0], ["f", 1], ["f", 2], ["f", 3]]})",
        "decisions: schedule: the loss must run but does not"},

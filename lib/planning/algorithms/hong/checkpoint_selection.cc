@@ -25,13 +25,13 @@ LayerList ListLayers(const TensorGraph& graph, const VertexGraph& vertices) {
   const Chain chain = FindChain(graph, vertices);
   const Bytes inputs = graph.constants().inputs;
   LayerList list;
-  // Nodes of one block are adjacent in the list; its splitting vertex comes last.
+  // Nodes of a block are adjacent in the list, with its splitting vertex last.
   std::vector<std::vector<NodeId>> blocks(static_cast<size_t>(chain.block_count));
   for (const NodeId v : vertices.ids()) {
     blocks[static_cast<size_t>(chain.block_of[v])].push_back(v);
   }
   // The first vertex is d_0 if it is a block of its own. Otherwise its block also contains nodes
-  // that read it and need no gradient, which come before it in the list.
+  // that read it and have no gradient, which come before it in the list.
   const bool begins_with_vertex = inputs == Bytes(0) && !chain.splitting.empty() &&
                                   blocks.front() == std::vector{chain.splitting.front()};
   if (!begins_with_vertex) Append(&list, inputs, NodeId(), true);
@@ -96,9 +96,8 @@ std::vector<size_t> TraceCheckpoints(const LayerList& list, const std::vector<si
   }
 }
 
-// Returns the checkpoints with the least memory among those with no segment above `limit`, or
-// nothing (Eq. 7 and 8). The queue holds the candidates within reach by position; their memory
-// ascends.
+// Returns the checkpoints with the least memory such that no segment exceeds `limit`, or nothing
+// (Eq. 7 and 8). The queue holds the candidates within reach by position, with ascending memory.
 std::optional<std::vector<size_t>> MinCheckpoints(const LayerList& list,
                                                   const std::vector<Bytes>& sums, Bytes limit) {
   const std::vector<size_t>& candidates = list.candidates;
@@ -144,10 +143,10 @@ StaticParts PartsOfStatic(const LayerList& list, const std::vector<Bytes>& sums,
   return parts;
 }
 
-// Minimises Eq. 6 over all limits. One solution covers every limit from its own largest segment up
-// to the next solution, and smaller limits never need less checkpoint memory. So between two solved
+// Minimises Eq. 6 over all limits. A solution covers every limit from its own largest segment up to
+// the next solution, and smaller limits never need less checkpoint memory. So between two solved
 // limits, every other solution costs at least the checkpoint memory of the upper one plus the lower
-// limit plus one byte. Gaps in which that is no gain are skipped.
+// limit plus one byte. The search skips gaps in which that is no gain.
 class StaticSearch {
  public:
   StaticSearch(const LayerList& list, const std::vector<Bytes>& sums) : list_(list), sums_(sums) {
@@ -160,7 +159,7 @@ class StaticSearch {
     AddGap({least, at_most.segment, at_least.checkpoints, at_most.checkpoints});
   }
 
-  // Ties count as open, since the largest limit is wanted among equally good solutions.
+  // Ties count as open, because the largest limit is preferred among equally good solutions.
   bool HasNext() const {
     if (gaps_.empty()) return false;
     const Bytes bound = gaps_.top().bound();
@@ -182,7 +181,7 @@ class StaticSearch {
   }
 
  private:
-  // The limits between two solved ones; `high` is the largest segment of its solution.
+  // The limits between two solved ones; `high` is the largest segment of the upper solution.
   struct Gap {
     Bytes low;
     Bytes high;
@@ -212,14 +211,14 @@ class StaticSearch {
 
   const LayerList& list_;
   const std::vector<Bytes>& sums_;
-  std::priority_queue<Gap> gaps_;  // The smallest bound is on top; among equal bounds, the largest
+  std::priority_queue<Gap> gaps_;  // Smallest bound on top; among equal bounds, the largest
                                    // limits.
   Checkpoints best_{{}, Bytes::Max()};
   Bytes segment_;  // The largest segment of the best solution.
 };
 
-// Gives the maximum of d_k over i <= k < j, while i moves down from the end. The stack holds the
-// positions k whose d_k is larger than all d between i and k.
+// Tracks the maximum of d_k over i <= k < j while i moves down from the end. The stack holds the
+// positions k where d_k is larger than all d between i and k.
 class RecordMaxima {
  public:
   explicit RecordMaxima(const std::vector<Bytes>& sizes) : sizes_(sizes) {}
@@ -249,7 +248,7 @@ Bytes StaticObjective(const LayerList& list, const std::vector<size_t>& checkpoi
 
 Bytes DynamicObjective(const LayerList& list, const std::vector<size_t>& checkpoints) {
   Bytes kept = list.sizes[checkpoints.front()];
-  Bytes highest = kept;  // This is the value for a list of one element.
+  Bytes highest = kept;  // The value for a list of one element.
   for (size_t k = 1; k < checkpoints.size(); ++k) {
     kept += list.sizes[checkpoints[k]];
     Bytes segment;
@@ -310,7 +309,8 @@ Checkpoints SelectDynamicLinear(const LayerList& list) {
   std::vector<size_t> next(candidates.size(), last);
   memory[last] = list.sizes[candidates[last]];
   RecordMaxima records(list.sizes);
-  // Q, whose beginning is at the back of the vector: towards the front, positions rise and M falls.
+  // Q, stored with its front at the back of the vector: towards the front, positions rise and M
+  // falls.
   std::vector<size_t> queue = {last};
   size_t at = 0;  // The position of j* in the queue.
   size_t seen = candidates[last];
@@ -326,12 +326,12 @@ Checkpoints SelectDynamicLinear(const LayerList& list) {
     const auto value = [&](size_t place) {
       return list.sizes[i] + std::max(memory[queue[place]], u(queue[place]));
     };
-    // "j + 1" in line 13 is the next element of Q, not the next index.
+    // "j + 1" in line 13 means the next element of Q, not the next index.
     if (at > 0 && value(at - 1) <= value(at)) --at;
     memory[c] = value(at);
     next[c] = queue[at];
     while (!queue.empty() && memory[queue.back()] >= memory[c]) queue.pop_back();
-    // If j* has left Q, go on from its nearest survivor.
+    // If j* has left Q, continue from its nearest survivor.
     at = queue.empty() ? 0 : std::min(at, queue.size() - 1);
     queue.push_back(c);
   }

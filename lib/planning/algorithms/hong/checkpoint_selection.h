@@ -6,8 +6,8 @@
 //                        + sum of d_k over h < k < i
 //                        + max of d_k over h <= k < i
 //
-// Both ends are checkpoints. Only the list's candidates may be checkpoints; in the paper, every
-// element is a candidate.
+// Both ends are checkpoints. Only the list's candidates can be others; in the paper, every element
+// is a candidate.
 #pragma once
 
 #include <cstddef>
@@ -22,25 +22,24 @@
 
 namespace ckplan {
 
-// A graph as the list of data that Hong et al. 2024 select checkpoints from: d_0, ..., d_n.
+// A graph as the list of sizes in Hong et al. 2024: d_0, ..., d_n.
 //
 //   input x   conv   bn   relu        d_0 is the graph's inputs, or for a graph
 //   d_0       d_1    d_2  d_3         without inputs its first vertex
 //
 // Every node is one element, in the graph's order. Only splitting vertices can be checkpoints; the
-// inner tensors of a block count as segment memory. Both ends are checkpoints: at an end without a
-// splitting vertex, an empty element is added.
+// inner tensors of a block count as segment memory. Both ends are checkpoints: an end without a
+// splitting vertex gets an empty element.
 struct LayerList {
   std::vector<Bytes> sizes;        // d_0, ..., d_n.
   std::vector<size_t> candidates;  // Positions that may be checkpoints, ascending, with both ends.
   std::vector<NodeId> nodes;       // Parallel to sizes; none for the inputs and for empty ends.
 
-  // Returns the segment of each node if the graph is cut after every checkpoint, and sets the
-  // number of segments. `checkpoints` holds positions, ascending, with both ends.
+  // Cuts the graph after every checkpoint. Returns each node's segment, and sets the number of
+  // segments. `checkpoints` holds ascending positions, including both ends.
   IdVector<NodeId, int32_t> Cut(const std::vector<size_t>& checkpoints,
                                 int32_t* segment_count) const;
-  // Returns the forward cost of all nodes except the checkpoints: the cost that the paper
-  // recomputes.
+  // Returns the forward cost of all nodes except the checkpoints: the paper's recomputation cost.
   Cost RecomputedTime(const VertexGraph& vertices, const std::vector<size_t>& checkpoints) const;
 };
 
@@ -50,25 +49,25 @@ LayerList ListLayers(const TensorGraph& graph, const VertexGraph& vertices);
 struct Checkpoints {
   std::vector<size_t> positions;  // Ascending, both ends included.
   Bytes objective;
-  bool is_proven = true;  // False: a stop came before all limits were tried or excluded.
+  bool is_proven = true;  // False after a stop with some limits untried.
 };
 
-// Return the values of Eq. 6 and Eq. 12 for a choice of checkpoints.
+// Return Eq. 6 and Eq. 12 for the checkpoints.
 Bytes StaticObjective(const LayerList& list, const std::vector<size_t>& checkpoints);
 Bytes DynamicObjective(const LayerList& list, const std::vector<size_t>& checkpoints);
 
-// Alg. 3 for Eq. 6. For one segment limit, a sliding minimum solves it in O(n). The paper visits
-// all limits downwards, in O(n^3) at worst. Here the gaps between solved limits are halved, the
-// most promising first, and gaps that cannot hold the optimum are skipped. The result is the same:
-// among equally good solutions, that of the largest limit. kTimeout: stopped before the first
-// solution.
+// Alg. 3 for Eq. 6. For one segment limit, a sliding minimum solves it in O(n). The paper tries all
+// limits in descending order, in O(n^3) at worst. Here, the search bisects the gaps between solved
+// limits, the most promising first, and skips gaps that cannot hold the optimum. The result is the
+// same: among equally good solutions, the one with the largest limit. kTimeout: stopped before the
+// first solution.
 Result<Checkpoints> SelectStatic(const LayerList& list, std::stop_token stop);
 
 // Alg. 5 for Eq. 12, in O(n^2). kTimeout: stopped.
 Result<Checkpoints> SelectDynamic(const LayerList& list, std::stop_token stop);
 
-// Alg. 6 for Eq. 12: O(n) queue operations, each with one binary search among the record maxima
-// before the current position (about ln n of them on a random list).
+// Alg. 6 for Eq. 12: O(n) queue operations, each with a binary search among the record maxima
+// before the current position (about ln n of them for a random list).
 Checkpoints SelectDynamicLinear(const LayerList& list);
 
 }  // namespace ckplan

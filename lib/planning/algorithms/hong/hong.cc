@@ -31,7 +31,7 @@ Result<std::unique_ptr<PreparedSolver>> PrepareHongDynamic(const Problem& proble
   if (list.candidates.size() > kMaxDynamicCandidates) {
     return MakeError(
         ErrorCode::kUnsupported,
-        fmt::format("hong-dynamic takes time quadratic in the layers, and there are {}; "
+        fmt::format("hong-dynamic takes time quadratic in the number of layers, here {}; "
                     "hong-linear finds the same optimum",
                     list.candidates.size()));
   }

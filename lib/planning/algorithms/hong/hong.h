@@ -1,5 +1,4 @@
-// The part that the three solvers of Hong et al. 2024 share: it turns checkpoints of a layer list
-// into an outcome.
+// The algorithms of Hong et al. 2024. All three turn checkpoints in a layer list into a plan.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +10,9 @@
 
 namespace ckplan {
 
-// Returns a solver without a knob whose plan cuts the graph after each checkpoint. `scope` says
-// among which choices the checkpoints are optimal. `result.paper` holds the objective and the
-// forward cost of all nodes except the checkpoints.
+// Returns a solver without a knob for the plan that cuts the graph after each checkpoint. `scope`
+// names the choices among which the checkpoints are optimal. `result.paper` holds the objective,
+// and the forward cost of all nodes except the checkpoints.
 std::unique_ptr<PreparedSolver> PlanFromCheckpoints(const Problem& problem, const LayerList& list,
                                                     const Checkpoints& checkpoints,
                                                     std::string_view scope);
@@ -29,13 +28,13 @@ std::unique_ptr<PreparedSolver> PlanFromCheckpoints(const Problem& problem, cons
 // pairs.
 //
 // Guarantee  optimal for Eq. 12 on the chain of splitting vertices.
-// Cost       O(n^2); refused above kMaxDynamicCandidates, where hong-linear gives the same result.
+// Cost       O(n^2), limited to kMaxDynamicCandidates; hong-linear gives the same result.
 // Paper      d_i -> sizes, C -> positions (checkpoint_selection.h, checkpoint_selection.h).
 // Differs    - the range of j in Eq. 13 includes n, or the last segment could have no end;
 //            - ties keep the nearest next checkpoint;
 //            - the list begins at d_0, the graph's inputs; both ends are checkpoints;
 //            - in a graph that is not a chain, inner tensors of a block are segment memory.
-inline constexpr size_t kMaxDynamicCandidates = 30'000;  // This takes a second or two.
+inline constexpr size_t kMaxDynamicCandidates = 30'000;  // Takes a second or two.
 
 Result<std::unique_ptr<PreparedSolver>> PrepareHongDynamic(const Problem& problem,
                                                            const SolveLimits& limits);
@@ -62,7 +61,7 @@ Result<std::unique_ptr<PreparedSolver>> PrepareHongDynamic(const Problem& proble
 Result<std::unique_ptr<PreparedSolver>> PrepareHongLinear(const Problem& problem,
                                                           const SolveLimits& limits);
 
-// Checkpoint selection: least checkpoints plus largest segment.
+// Checkpoint selection: minimises checkpoints plus largest segment.
 //
 //   Hong, Tsai, Wang, Liu, Wu. "GPU Memory Usage Optimization for Backward Propagation in Deep
 //   Network Training", 2024, section 3, Alg. 3.

@@ -34,9 +34,11 @@ std::vector<Bytes> PredictTrainingPhases(const LayerList& list,
 
 namespace {
 
-Error NoCheckpoints(std::string why) { return MakeError(ErrorCode::kUnsupported, std::move(why)); }
+Error NoPredictionError(std::string why) {
+  return MakeError(ErrorCode::kUnsupported, std::move(why));
+}
 
-// The list d_i of the nodes or layers that the plan's algorithm decided on.
+// The list d_i of the nodes or layers that the plan's algorithm planned.
 class PlannedList {
  public:
   PlannedList(const TensorGraph& graph, const Plan& plan) : graph_(graph), plan_(plan) {
@@ -61,13 +63,13 @@ class PlannedList {
   const LayerList& list() const { return list_; }
   size_t position_of(NodeId id) const { return position_of_[id]; }
 
-  // Returns the positions of the checkpoints, ascending, with both ends.
+  // Returns the positions of the checkpoints, ascending, including both ends.
   Result<std::vector<size_t>> Checkpoints() const {
     constexpr int32_t kNoNode = -1;
     std::vector<int32_t> segment_at(list_.sizes.size(), kNoNode);
     for (const NodeId id : graph_.nodes().ids()) {
       int32_t& segment = segment_at[position_of_[id]];
-      if (segment != kNoNode && segment != plan_.decisions[id].segment) return EndsElsewhere();
+      if (segment != kNoNode && segment != plan_.decisions[id].segment) return SegmentEndError();
       segment = plan_.decisions[id].segment;
     }
     std::vector<size_t> checkpoints = {0};
@@ -79,7 +81,7 @@ class PlannedList {
       if (segment_at[i] == segment_at[i - 1]) continue;
       const bool is_candidate =
           std::binary_search(list_.candidates.begin(), list_.candidates.end(), i - 1);
-      if (segment_at[i] < segment_at[i - 1] || !is_candidate) return EndsElsewhere();
+      if (segment_at[i] < segment_at[i - 1] || !is_candidate) return SegmentEndError();
       add(i - 1);
     }
     add(list_.sizes.size() - 1);
@@ -88,8 +90,8 @@ class PlannedList {
   }
 
  private:
-  static Error EndsElsewhere() {
-    return NoCheckpoints("a segment ends elsewhere than at a vertex that splits the graph");
+  static Error SegmentEndError() {
+    return NoPredictionError("a segment does not end at a vertex that splits the graph");
   }
 
   // Checks that the plan keeps and recomputes what these checkpoints imply.
@@ -107,15 +109,13 @@ class PlannedList {
       const bool is_extra = decision.action == NodeAction::kKeep && !is_last && !is_checkpoint &&
                             NeedsGradient(graph_, id);
       if (decision.recompute_count > allowed_runs || is_extra) {
-        return NoCheckpoints(
-            "the plan keeps or recomputes otherwise than from the end of a "
-            "segment to the next");
+        return NoPredictionError("the plan does not keep exactly the end of each segment");
       }
     }
     return Done{};
   }
 
-  // Returns whether a node in a later segment reads an output of the node.
+  // Tells whether a node in a later segment reads one of the node's outputs.
   bool IsReadLater(NodeId id) const {
     for (const TensorId output : graph_.node(id).outputs) {
       for (const NodeId reader : graph_.tensor(output).consumers) {

@@ -1,6 +1,6 @@
-// Evaluates Eq. 9 and 10 of Hong et al. 2024 for a plan by any algorithm, step by step.
+// Evaluates Eq. 9 and 10 of Hong et al. 2024 for any algorithm's plan, step by step.
 //
-// The equations are about checkpoints on a chain, so only plans of this form have values:
+// The equations are about checkpoints on a chain, so they only apply to plans of this form:
 //   - along the list d_0, ..., d_N (checkpoint_selection.h) each segment of the plan ends at a
 //   candidate;
 //   - each segment but the last keeps only its end, among the nodes that need a gradient, and
@@ -44,12 +44,12 @@ struct Plan;
 
 inline constexpr std::string_view kStepPredictionName = "Eq. 9 and 10 of Hong et al.";
 inline constexpr std::string_view kWhyNoJointPrediction =
-    "it is of checkpoints on a chain, and this is a joint graph";
+    "it needs checkpoints on a chain, and this is a joint graph";
 
-// Returns one entry for each step of the schedule. The entry has a value where a training phase
-// ends (step_prediction.h): at the last step of the forward or of the backward of d_i. The graph's
-// inputs are subtracted, since d_0 includes them but the simulator counts them as constants.
-// kUnsupported: the plan does not have this form; the message says why. O(nodes + edges + steps).
+// Returns one entry per action of the schedule. An entry has a value at the end of a training
+// phase: the last action of the forward or the backward of d_i. Subtracts the graph's inputs,
+// because d_0 includes them but the simulator counts them as constants. kUnsupported: the plan
+// doesn't have this form; the message says why. O(nodes + edges + steps).
 Result<std::vector<std::optional<Bytes>>> PredictSteps(const TensorGraph& graph, const Plan& plan);
 
 }  // namespace ckplan

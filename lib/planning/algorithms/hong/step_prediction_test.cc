@@ -156,10 +156,8 @@ std::string WhyNot(const TensorGraph& graph, const Plan& plan) {
   return values.error().message;
 }
 
-constexpr const char* kEndsElsewhere =
-    "a segment ends elsewhere than at a vertex that splits the graph";
-constexpr const char* kKeepsOtherwise =
-    "the plan keeps or recomputes otherwise than from the end of a segment to the next";
+constexpr const char* kEndsElsewhere = "a segment does not end at a vertex that splits the graph";
+constexpr const char* kKeepsOtherwise = "the plan does not keep exactly the end of each segment";
 
 }  // namespace
 

@@ -31,12 +31,12 @@ Result<FittingSegments::Arrivals> FittingSegments::FindMinCached(const SetSelect
     arrivals.cached[static_cast<size_t>(set)] = here;
     arrivals.peak[static_cast<size_t>(set)] = peak;
   };
-  CKPLAN_RETURN_IF_ERROR(workers_.Upwards(useful.after_first(), arrive));
+  CKPLAN_RETURN_IF_ERROR(workers_.RunUpwards(useful.after_first(), arrive));
   return arrivals;
 }
 
 Result<std::vector<Bytes>> FittingSegments::FindMaxCached(const SetSelection& useful) {
-  // Each worker has its own numbers; the largest counts.
+  // Each worker has its own numbers; the maximum counts.
   std::vector<std::vector<Bytes>> of_workers(
       workers_.count(), std::vector<Bytes>(static_cast<size_t>(family_.size()), Bytes(-1)));
   of_workers[0].back() = kNoBytes;
@@ -63,7 +63,7 @@ Result<std::vector<Bytes>> FittingSegments::FindMaxCached(const SetSelection& us
           known = std::max(known, std::min(max_cached, cached));
         });
   };
-  CKPLAN_RETURN_IF_ERROR(workers_.Downwards(useful.after_first(), leave));
+  CKPLAN_RETURN_IF_ERROR(workers_.RunDownwards(useful.after_first(), leave));
   for (int32_t set = 0; set < family_.size(); ++set) {
     of_workers[0][static_cast<size_t>(set)] = largest_at(set);
   }
@@ -91,22 +91,22 @@ SetSelection FittingSegments::PassableOf(const Arrivals& arrivals,
 
 namespace {
 
-// Tries whether a budget just below the known one is feasible. Then it halves the range in which
-// the least budget lies until the range is narrow, and decides in one pass over the values that
-// occur in the rest.
+// Tries whether a budget just below the known one is feasible. Then bisects for the lowest feasible
+// budget until the range is narrow, and settles the rest in one pass over the values that occur in
+// it.
 class MinBudgetSearch {
  public:
   MinBudgetSearch(const LowerSetFamily& family, SetWorkers* workers)
       : family_(family), workers_(*workers), passable_{SetSelection(family), {}} {}
 
-  Result<LeastBudget> Run(std::optional<Bytes> known) {
-    const Bytes whole = 2 * family_.whole().memory;  // {V} is always feasible within this.
+  Result<MinBudgetResult> Run(std::optional<Bytes> known) {
+    const Bytes whole = 2 * family_.whole().memory;  // {V} always fits this.
     if (known) {
       CKPLAN_RETURN_IF_ERROR(Try(std::min(*known, whole)));
     } else {
       CKPLAN_RETURN_IF_ERROR(FindFeasible(whole));
     }
-    // Often the least budget of a smaller family is the least of all, which one pass proves.
+    // A smaller family's lowest budget is often the lowest of all; one pass proves it.
     CKPLAN_RETURN_IF_ERROR(TryJustBelow());
     const Bytes narrow(feasible_.count() / 1024);
     while (feasible_ - infeasible_ > narrow + Bytes(1)) {
@@ -116,12 +116,12 @@ class MinBudgetSearch {
     if (!is_settled()) {
       CKPLAN_ASSIGN_OR_RETURN(feasible_, SettleRest());
     }
-    if (passable_budget_ != feasible_) return LeastBudget{feasible_, std::nullopt};
-    return LeastBudget{feasible_, std::move(passable_)};
+    if (passable_budget_ != feasible_) return MinBudgetResult{feasible_, std::nullopt};
+    return MinBudgetResult{feasible_, std::move(passable_)};
   }
 
  private:
-  // A sequence that leads to a set: the cached memory, and the highest Eq. 2 value so far.
+  // A sequence that leads to a set: the memory it caches, and its highest Eq. 2 value so far.
   struct Way {
     Bytes cached;
     Bytes peak;
@@ -135,7 +135,7 @@ class MinBudgetSearch {
 
   Result<Done> TryJustBelow() { return is_settled() ? Done{} : Try(feasible_ - Bytes(1)); }
 
-  // Doubles a small guess until it is feasible. The smaller a guess, the fewer segments fit it.
+  // Doubles a small guess until it is feasible. Small guesses are fast because few segments fit.
   Result<Done> FindFeasible(Bytes whole) {
     for (int shift = kDoublings; feasible_ == kNoBytes; --shift) {
       CKPLAN_RETURN_IF_ERROR(Try(Bytes(whole.count() >> shift)));
@@ -143,8 +143,8 @@ class MinBudgetSearch {
     return Done{};
   }
 
-  // A feasible guess is lowered at once to the peak of the sequence found. Sets that no sequence
-  // within it can pass are left out from then on.
+  // Lowers a feasible guess to the peak of the sequence found. From then on, skips sets that no
+  // sequence within it can pass.
   Result<Done> Try(Bytes guess) {
     FittingSegments segments(family_, guess, &workers_);
     CKPLAN_ASSIGN_OR_RETURN(const auto arrivals, segments.FindMinCached(passable_.sets));
@@ -159,8 +159,8 @@ class MinBudgetSearch {
     return Done{};
   }
 
-  // Keeps for each set the ways that no other way beats in both numbers. Peaks that are known to be
-  // infeasible count as equal, so that few ways differ.
+  // Keeps the Pareto-optimal ways to each set. Treats all infeasible peaks as equal, so that few
+  // ways differ.
   Result<Bytes> SettleRest() {
     FittingSegments segments(family_, feasible_, &workers_);
     std::vector<std::vector<Way>> ways(static_cast<size_t>(family_.size()));
@@ -188,12 +188,12 @@ class MinBudgetSearch {
       reached.shrink_to_fit();
       ways[static_cast<size_t>(set)] = std::move(reached);
     };
-    CKPLAN_RETURN_IF_ERROR(workers_.Upwards(passable_.sets.after_first(), settle));
+    CKPLAN_RETURN_IF_ERROR(workers_.RunUpwards(passable_.sets.after_first(), settle));
     CKPLAN_CHECK(!ways.back().empty(), "the search starts from a feasible budget");
     return ways.back().back().peak;
   }
 
-  // Sorts by cached memory and drops ways whose peak is not below that of an earlier way.
+  // Sorts by cached memory, and drops each way whose peak is not below that of all earlier ones.
   static void KeepBest(std::vector<Way>* ways) {
     std::sort(ways->begin(), ways->end());
     size_t kept = 0;
@@ -206,16 +206,16 @@ class MinBudgetSearch {
   const LowerSetFamily& family_;
   SetWorkers& workers_;
   Bytes feasible_ = kNoBytes;
-  Bytes infeasible_{-1};  // This and all lower budgets are infeasible.
-  // The lowest feasible guess, and the sets through which some sequence within it may lead.
+  Bytes infeasible_{-1};  // This budget and all lower ones are infeasible.
+  // The lowest feasible guess, and the sets that a sequence within it may pass.
   Bytes passable_budget_ = kNoBytes;
   FittingSegments::Passable passable_;
 };
 
 }  // namespace
 
-Result<LeastBudget> FindMinBudget(const LowerSetFamily& family, std::optional<Bytes> known,
-                                  SetWorkers* workers) {
+Result<MinBudgetResult> FindMinBudget(const LowerSetFamily& family, std::optional<Bytes> known,
+                                      SetWorkers* workers) {
   return MinBudgetSearch(family, workers).Run(known);
 }
 

@@ -1,5 +1,5 @@
 // Finds the segments between two lower sets that fit a budget by Eq. 2 of Kusumoto et al. 2019: the
-// graph that lower_set_dp.cc searches.
+// search graph of lower_set_dp.cc.
 #pragma once
 
 #include <algorithm>
@@ -26,14 +26,14 @@ inline Transition Between(const LowerSetFamily& family, int32_t set, int32_t bel
   const LowerSetFamily::Facts& to = family.facts(set);
   const LowerSetFamily::Facts& from = family.facts(below);
   const LowerSetFamily::Overlap overlap = family.BoundaryWithin(set, below);
-  // Raw int64 for speed in the hottest loops; it cannot overflow, as TensorGraph::Create bounds the
-  // totals.
+  // Raw int64 for speed in the innermost loops; it can't overflow, because TensorGraph::Create
+  // bounds the totals.
   return {Bytes(to.boundary_memory.count() - overlap.memory.count()),
           to.time.count() - from.time.count() - (to.boundary_time.count() - overlap.time.count())};
 }
 
-// The family under one budget: the segments that fit, and two numbers for each set that say whether
-// any sequence through it fits, whatever its overhead.
+// The family under one budget: the segments that fit and, for each set, two numbers that tell
+// whether any sequence through it fits, regardless of overhead.
 class FittingSegments {
  public:
   // Keeps references to the family and the workers.
@@ -46,11 +46,11 @@ class FittingSegments {
     std::vector<Bytes> cached;  // kNoBytes: no sequence leads here.
     std::vector<Bytes> peak;
   };
-  // Considers only sequences of `useful` sets, which must include the first and the last set.
+  // Considers only sequences of `useful` sets, which must include the first and last set.
   Result<Arrivals> FindMinCached(const SetSelection& useful);
 
-  // Returns for each set how much may be cached on arrival so that V can still be reached; a
-  // negative value means that V cannot be reached.
+  // Returns, for each set, how much may be cached on arrival so that V is still reachable; a
+  // negative value means that V is unreachable.
   Result<std::vector<Bytes>> FindMaxCached(const SetSelection& useful);
 
   // The sets that a sequence within the budget can pass, and FindMaxCached for them. Empty if no
@@ -60,14 +60,14 @@ class FittingSegments {
     std::vector<Bytes> max_cached;
   };
   Result<Passable> FindPassable();
-  // Returns the useful sets at which no more is cached than may be cached.
+  // Returns the useful sets where the cached memory is within the maximum.
   SetSelection PassableOf(const Arrivals& arrivals, const std::vector<Bytes>& max_cached,
                           const SetSelection& useful) const;
 
-  // Visits those subsets of `set` from which a segment fits, with the maximum that may be cached
-  // there. Only selected sets are visited for which may_matter(below, max_cached) holds.
-  template <typename MayMatter, typename Visit>
-  void ForEach(size_t worker, int32_t set, const SetSelection& selected, MayMatter may_matter,
+  // Visits the subsets of `set` from which a segment fits, with the maximum that may be cached
+  // there. Visits only selected sets for which is_relevant(below, max_cached) holds.
+  template <typename IsRelevant, typename Visit>
+  void ForEach(size_t worker, int32_t set, const SetSelection& selected, IsRelevant is_relevant,
                Visit visit) {
     const Bytes left = budget_ - family_.facts(set).neighbours;
     if (left < Bytes(0)) return;
@@ -76,16 +76,16 @@ class FittingSegments {
     const int64_t looked_at = workers_.finder(worker).ForEach(
         set, Bytes(left.count() / 2), selected,
         [&](int32_t below) {
-          // Every sequence that leads there caches at least the boundary.
+          // Every sequence to that set caches at least the boundary.
           const Bytes most = max_cached(below);
-          return may_matter(below, most) && most >= family_.boundary_memory(below);
+          return is_relevant(below, most) && most >= family_.boundary_memory(below);
         },
         [&](int32_t below) { visit(below, max_cached(below)); });
     workers_.meter().Add(looked_at);
   }
 
  private:
-  // Returns a lower bound of Between().more_cached without visiting members: the growth of the
+  // Returns a lower bound on Between().more_cached without visiting members: the growth of the
   // boundary's memory.
   Bytes MinMoreCached(int32_t set, int32_t below) const {
     return std::max(Bytes(0), family_.boundary_memory(set) - family_.boundary_memory(below));
@@ -96,16 +96,16 @@ class FittingSegments {
   SetWorkers& workers_;
 };
 
-// The least budget of Eq. 2 (Kusumoto et al. 2019) that some sequence of lower sets fits.
-struct LeastBudget {
+// The lowest budget of Eq. 2 (Kusumoto et al. 2019) that some sequence of lower sets fits.
+struct MinBudgetResult {
   Bytes budget;
-  // The sets that can be passed within that budget, if the search found them.
+  // The sets that can be passed within that budget, if known.
   std::optional<FittingSegments::Passable> passable;
 };
 
-// `known` is a budget that is known to be feasible, such as that of a smaller family; the search is
-// faster the nearer it is. Errors are those of the workers.
-Result<LeastBudget> FindMinBudget(const LowerSetFamily& family, std::optional<Bytes> known,
-                                  SetWorkers* workers);
+// `known` is a budget known to be feasible, such as that of a smaller family; the closer it is, the
+// faster the search. Returns the errors of the workers.
+Result<MinBudgetResult> FindMinBudget(const LowerSetFamily& family, std::optional<Bytes> known,
+                                      SetWorkers* workers);
 
 }  // namespace ckplan

@@ -19,8 +19,8 @@ namespace {
 
 constexpr int64_t kMaxRoundedNodes = 10 * kMaxDpTime;
 
-std::optional<LowerSetFamily> Rounded(const LowerSetFamily& family, const VertexGraph& vertices,
-                                      int64_t unit) {
+std::optional<LowerSetFamily> RoundFamily(const LowerSetFamily& family, const VertexGraph& vertices,
+                                          int64_t unit) {
   if (unit == 1) return std::nullopt;
   return family.WithTimes(RoundTimes(vertices, unit));
 }
@@ -66,12 +66,12 @@ CanonicalSolver::CanonicalSolver(const Problem& problem, LowerSetFamily family, 
       options_(std::move(options)),
       time_unit_(DpTimeUnit(problem.vertices)),
       family_(std::move(family)),
-      dp_(family_, Rounded(family_, problem.vertices, time_unit_), options_.state_limits) {}
+      dp_(family_, RoundFamily(family_, problem.vertices, time_unit_), options_.state_limits) {}
 
 Knob CanonicalSolver::knob() const {
-  // With B = 2 M(V) every sequence is feasible, so the least overhead is reached.
+  // With B = 2 M(V) every sequence is feasible, so this reaches the least overhead.
   const int64_t max_budget = std::max(min_budget_, 2 * problem_.vertices.total_memory()).count();
-  // The time of a call grows with the square of the number of sets.
+  // A call's time grows with the square of the number of sets.
   const int64_t grid_steps = family_.size() <= 300 ? 32 : 4;
   return {Knob::Kind::kPaperBudget, min_budget_.count(), max_budget, min_budget_.count(),
           grid_steps};
@@ -98,7 +98,7 @@ Result<SolveOutcome> CanonicalSolver::Solve(int64_t setting, const SolveLimits& 
   if (!path) {
     return MakeError(ErrorCode::kInfeasible,
                      fmt::format("no sequence of lower sets has a peak of {} bytes by Eq. 2; the "
-                                 "least is {} bytes",
+                                 "minimum is {} bytes",
                                  setting, min_budget_.count()));
   }
   LowerSetSequence sequence;
@@ -132,7 +132,7 @@ Result<std::unique_ptr<PreparedSolver>> PrepareExactDp(const Problem& problem,
   if (!family.ok() && family.error().code == ErrorCode::kTimeout) return std::move(family).error();
   if (!family.ok()) {
     Error error = std::move(family).error();
-    error.message = fmt::format("exact-dp: {}, the most that it takes on", error.message);
+    error.message = fmt::format("exact-dp: {}, its limit", error.message);
     error.remedy = {"use", {{"algorithm", "approx-dp"}}};
     return error;
   }
@@ -140,7 +140,7 @@ Result<std::unique_ptr<PreparedSolver>> PrepareExactDp(const Problem& problem,
   options.class_name = "canonical strategies over all lower sets";
   options.is_exact = true;
   options.max_transitions = kMaxTransitions;
-  // Closures are lower sets, so their least budget is an upper bound of the least one here.
+  // Closures are lower sets, so their lowest budget is an upper bound of the one here.
   CKPLAN_ASSIGN_OR_RETURN(const LowerSetFamily closures,
                           LowerSetFamily::Closures(vertices, kMaxClosures, {limits.stop}));
   CKPLAN_ASSIGN_OR_RETURN(options.known_budget, LowerSetDp(closures).MinBudget({}, {limits.stop}));
@@ -149,7 +149,7 @@ Result<std::unique_ptr<PreparedSolver>> PrepareExactDp(const Problem& problem,
 
 namespace {
 
-// This takes a tenth of a second; a proof for so small a class is not worth more.
+// Takes a tenth of a second; a proof for such a small class is not worth more.
 constexpr int64_t kMaxRefinementSteps = 1'000'000;
 
 }  // namespace
@@ -175,7 +175,7 @@ class Exhaustive : public PreparedSolver {
   Exhaustive(const Problem& problem, LowerSetFamily family)
       : problem_(problem), family_(std::move(family)), last_(family_.size() - 1) {}
 
-  // The lowest peak of any sequence, found by a search without a budget, is the least feasible
+  // A search without a budget finds the lowest peak of any sequence, which is the lowest feasible
   // budget.
   Result<Done> FindMinBudget(const SolveLimits& limits) {
     Search search{Bytes::Max(), true, {}, {}, {}, Bytes::Max()};
@@ -195,7 +195,7 @@ class Exhaustive : public PreparedSolver {
     if (search.best.empty()) {
       return MakeError(ErrorCode::kInfeasible,
                        fmt::format("no sequence of lower sets has a peak of {} bytes by Eq. 2; the "
-                                   "least is {} bytes",
+                                   "minimum is {} bytes",
                                    setting, min_budget_.count()));
     }
     LowerSetSequence sequence;
@@ -213,11 +213,10 @@ class Exhaustive : public PreparedSolver {
   }
 
  private:
-  // Lower is better. Among equally good sequences it takes the one that exact-dp takes
-  // (lower_set_dp.h): the one that caches less, then the one whose sets have lower numbers, last
-  // set first.
+  // Lower is better. Ties are broken as in exact-dp (lower_set_dp.h): the sequence that caches
+  // less, then the one whose sets have lower numbers, last set first.
   struct Rank {
-    int64_t key = 0;  // The overhead, or its negative if the greatest is sought.
+    int64_t key = 0;  // The overhead; negated when maximising.
     Bytes cached;
     auto operator<=>(const Rank&) const = default;
   };
@@ -225,7 +224,7 @@ class Exhaustive : public PreparedSolver {
     Bytes budget;
     bool wants_min;
     std::vector<int32_t> sequence;  // The current branch.
-    std::vector<int32_t> best;      // Empty if there is none yet.
+    std::vector<int32_t> best;      // Empty at first.
     Rank best_rank;
     Bytes min_peak;
   };

@@ -1,6 +1,5 @@
-// The solver that exact-dp and approx-dp share. It is made from a family of lower sets, and its
-// knob is the budget B of Kusumoto et al. 2019, Eq. 2. The two algorithms differ only in the
-// family.
+// The solver shared by exact-dp and approx-dp, which differ only in their families of lower sets.
+// Its knob is the budget B of Kusumoto et al. 2019, Eq. 2.
 #pragma once
 
 #include <cstdint>
@@ -14,31 +13,30 @@
 
 namespace ckplan {
 
-// The most closures of single nodes in a family; a pass visits pairs of them.
+// The maximum number of closures of single nodes in a family; a pass visits pairs of them.
 inline constexpr int64_t kMaxClosures = 10'000;
 
 // Total costs above kMaxExactTime are rounded to about this total for a first plan.
-// docs/benchmarks.md shows what that costs.
+// docs/benchmarks.md shows the effect.
 inline constexpr int64_t kMaxDpTime = 1000;
 
-// Returns the unit in which the total time is about kMaxDpTime. Returns 1 if the total is searched
-// exactly anyway, or if there are too many nodes to distinguish rounded times.
+// Returns the unit in which the total time is about kMaxDpTime, or 1 if the search is exact anyway
+// or rounding would make too many times equal.
 int64_t DpTimeUnit(const VertexGraph& vertices);
-// Returns the vertices with times in units of `unit`, rounded to the nearest; times above 0 become
-// at least 1.
+// Returns the vertices with times rounded to units of `unit`; times above 0 become at least 1.
 VertexGraph RoundTimes(const VertexGraph& vertices, int64_t unit);
 
 class CanonicalSolver : public PreparedSolver {
  public:
   struct Options {
-    std::string class_name;       // For example "canonical strategies over all lower sets".
+    std::string class_name;       // Such as "canonical strategies over all lower sets".
     bool is_exact = false;        // The family holds all lower sets.
     int64_t max_transitions = 0;  // 0: no limit.
     StateLimits state_limits;
     std::optional<Bytes>
         known_budget;  // A feasible B, from which the search for the minimum starts.
   };
-  // Finds the least feasible budget. Errors are those of LowerSetDp::MinBudget.
+  // Finds the lowest feasible budget. Returns the errors of LowerSetDp::MinBudget.
   static Result<std::unique_ptr<PreparedSolver>> Prepare(const Problem& problem,
                                                          LowerSetFamily family, Options options,
                                                          const SolveLimits& limits);
@@ -55,7 +53,7 @@ class CanonicalSolver : public PreparedSolver {
     return problem_.objective == Objective::kTime ? OverheadGoal::kMin : OverheadGoal::kMax;
   }
   std::string DescribeOptimum() const;
-  // Says how near the optimum an overhead is proven to be.
+  // Describes how close to the optimum an overhead is proven to be.
   std::string DescribeGap(Cost overhead, Cost bound) const;
 
   const Problem& problem_;
@@ -83,18 +81,17 @@ class CanonicalSolver : public PreparedSolver {
 // Knob       B of Eq. 2; without a budget the least feasible B.
 // Cost       O(P N) time, P = pairs of nested lower sets whose difference fits the budget, N =
 //            states (t, m) of a set, few in practice; O(S (N + n / 64)) memory for S lower sets. S
-//            can be exponential in the width of the graph: refused above kMaxLowerSets.
+//            can be exponential in the width of the graph: limited to kMaxLowerSets.
 // Paper      U -> cached, M_v, T_v, B, L as there.
 // Differs    - sets are visited after their subsets. The authors' program numbers sets as it finds
 //              them and tries only higher numbers, which misses transitions.
 //            - The memory-centric objective is Alg. 1, read literally: max at line 15 over all
 //              states.
 
-// Above these limits exact-dp refuses and reports the number: docs/benchmarks.md has the sizes of
-// real models.
+// exact-dp rejects graphs above these limits; docs/benchmarks.md has the sizes of real models.
 inline constexpr int64_t kMaxLowerSets = 250'000;
 inline constexpr int64_t kMaxLowerSetBytes = int64_t{512} << 20;  // One bit per node and set.
-inline constexpr int64_t kMaxTransitions = 60'000'000'000;        // This takes minutes on one core.
+inline constexpr int64_t kMaxTransitions = 60'000'000'000;        // Takes minutes on one core.
 
 Result<std::unique_ptr<PreparedSolver>> PrepareExactDp(const Problem& problem,
                                                        const SolveLimits& limits);
@@ -105,7 +102,7 @@ Result<std::unique_ptr<PreparedSolver>> PrepareExactDp(const Problem& problem,
 //   Algorithms for Memory-Efficient Backpropagation", NeurIPS 2019, section 4.3.
 //
 // Idea. The same recurrence as exact-dp, but over the n closures L^v = {w : v is reachable from w}
-// in place of all lower sets, which may be exponentially many.
+// instead of all lower sets, of which there can be exponentially many.
 //
 // Guarantee  best canonical strategy among sequences of closures; a heuristic for all sequences.
 //            Its least feasible budget can be higher than exact-dp's.
@@ -128,12 +125,12 @@ Result<std::unique_ptr<PreparedSolver>> PrepareApproxDp(const Problem& problem,
 // Idea. Extend L1 < ... < Li by every larger lower set that keeps Eq. 2 within the budget, and
 // remember the best overhead on reaching V. Nothing is shared between branches.
 //
-// Guarantee  the optimal canonical strategy, as with exact-dp, found in the simplest way: use it to
-//            understand or to verify exact-dp, not to plan.
+// Guarantee  the optimal canonical strategy, as with exact-dp, found in the simplest way. Use it to
+//            understand or verify exact-dp, not to plan.
 // Knob       B of Eq. 2; without a budget the least feasible B.
-// Cost       exponential in the number of lower sets; refused above kMaxExhaustiveLowerSets.
+// Cost       exponential in the number of lower sets, so limited to kMaxExhaustiveLowerSets.
 // Paper      as in kusumoto.h. Costs are not rounded.
-inline constexpr int64_t kMaxExhaustiveLowerSets = 24;  // At worst, these are 2^22 sequences.
+inline constexpr int64_t kMaxExhaustiveLowerSets = 24;  // At worst, 2^22 sequences.
 
 Result<std::unique_ptr<PreparedSolver>> PrepareKusumotoExhaustive(const Problem& problem,
                                                                   const SolveLimits& limits);

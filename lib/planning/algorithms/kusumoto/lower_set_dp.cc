@@ -30,8 +30,8 @@ struct State {
   auto order() const { return std::tuple(key, cached, from_set, from_state); }
 };
 
-// Collects states and keeps those that no other state beats. If there are few keys, the list has a
-// column for each of them, as in the paper's table; otherwise it sorts.
+// Collects states and keeps the Pareto-optimal ones. With few keys, it has a column per key, as in
+// the paper's table; otherwise it sorts.
 class StateList {
  public:
   // All keys must be in [min_key, min_key + key_count).
@@ -45,8 +45,8 @@ class StateList {
     sorted_ = 0;
   }
 
-  // Keys within the same multiple of `unit` count as equal: see "Refinement" in lower_set_dp.h.
-  // With columns, all keys are distinguished.
+  // Keys within the same multiple of `unit` count as equal; see "Refinement" in lower_set_dp.h.
+  // With columns, all keys stay distinct.
   void Add(const State& state, int64_t unit) {
     if (!columns_.empty()) return AddToColumn(state);
     if (IsBeaten(state)) return;
@@ -112,8 +112,8 @@ class StateList {
     end_column_ = 0;
   }
 
-  // Compares with the sorted states: the last one whose key is not larger has the least memory of
-  // these.
+  // Compares with the sorted states: of those whose key is not larger, the last has the least
+  // memory.
   bool IsBeaten(const State& state) const {
     const auto end = states_.begin() + static_cast<std::ptrdiff_t>(sorted_);
     const auto after = std::upper_bound(states_.begin(), end, state.key,
@@ -128,10 +128,10 @@ class StateList {
   size_t first_column_ = 0;     // The first used column; `end_column_` is after the last one.
   size_t end_column_ = 0;
   std::vector<State> states_;
-  size_t sorted_ = 0;  // The number of states, from the first, that KeepBest has kept.
+  size_t sorted_ = 0;  // How many states, from the first, KeepBest has kept.
 };
 
-// Returns Eq. 1 of a sequence.
+// Returns Eq. 1 for a sequence.
 Cost OverheadOf(const LowerSetFamily& family, const std::vector<int32_t>& sets) {
   Cost overhead;
   int32_t below = 0;
@@ -183,10 +183,10 @@ class OverheadSearch {
     return Done{};
   }
 
-  // Raises the guess until a sequence is found, and refines until that sequence is proven best. An
-  // error after a sequence has been found ends the search with this sequence.
+  // Raises the guess until it finds a sequence, and refines until that sequence is proven best.
+  // Errors after that end the search with this sequence.
   Result<Done> Refine(int64_t first_bound, Effort effort) {
-    // No key is above this, so a guess this high drops nothing.
+    // No key is above this, so such a guess drops nothing.
     const int64_t worst = sign_ > 0 ? total_time_ : 0;
     int64_t slack = FirstSlack();
     while (lower_bound_ < best_key_) {
@@ -198,7 +198,7 @@ class OverheadSearch {
         is_merging_ = true;
         unit_ = CoarseUnit();
       } else if (states_.back().empty()) {
-        CKPLAN_CHECK(guess_ < worst, "a feasible budget has a sequence");
+        CKPLAN_CHECK(guess_ < worst, "a sequence exists for a feasible budget");
         lower_bound_ = guess_ + 1;
         slack = slack * 7 / 4 + 1;
       } else {
@@ -213,11 +213,11 @@ class OverheadSearch {
   int64_t FirstSlack() const {
     return std::clamp(hints_.slack, 1 + total_time_ / 512, 1 + total_time_ / 64);
   }
-  // With this unit, a list has no more states than a table of kColumns columns.
+  // With this unit, a list has at most as many states as a table of kColumns columns.
   int64_t CoarseUnit() const { return 2 + total_time_ / kColumns; }
 
-  // Fills the table of Alg. 1 without states that cannot end with a key of at most guess_. Returns
-  // false if the lists became too long.
+  // Fills the table of Alg. 1, skipping states that cannot end with a key of at most guess_.
+  // Returns false if the lists became too long.
   Result<bool> FillTable() {
     states_.assign(static_cast<size_t>(family_.size()), {});
     min_cached_.assign(states_.size(), kNoBytes);
@@ -226,20 +226,20 @@ class OverheadSearch {
     min_cached_[0] = Bytes(0);
     if (!is_merging_) step_count_ = 0;
     state_count_ = 0;
-    CKPLAN_RETURN_IF_ERROR(workers_.Upwards(
+    CKPLAN_RETURN_IF_ERROR(workers_.RunUpwards(
         useful_.after_first(), [&](size_t worker, int32_t set) { FillList(worker, set); }));
-    return !IsTooMuch();
+    return !IsOverLimit();
   }
 
-  // The coarsest pass has no limit if no sequence is known yet.
-  bool IsTooMuch() const {
+  // The coarsest pass has no limit while no sequence is known.
+  bool IsOverLimit() const {
     if (total_time_ <= kMaxExactTime || (unit_ >= CoarseUnit() && !best_)) return false;
     return step_count_ > (is_merging_ ? limits_.max_steps : limits_.max_first_steps) ||
            state_count_ > limits_.max_states;
   }
 
   void FillList(size_t worker, int32_t set) {
-    if (!bound_.has_way(set) || IsTooMuch()) return;
+    if (!bound_.has_way(set) || IsOverLimit()) return;
     StateList& reached = reached_[worker];
     reached.Clear();
     const int64_t max_key = guess_ - bound_.MinEndKey(set, 0, family_.boundary_memory(set));
@@ -263,7 +263,7 @@ class OverheadSearch {
     const int64_t more_key = sign_ * step.more_time;
     const Bytes max_cached =
         std::min(max_below, max_cached_[static_cast<size_t>(set)] - step.more_cached);
-    // With a larger key, even the state that caches least cannot end within the guess.
+    // With a larger key, even the state that caches the least cannot end within the guess.
     const int64_t max_key =
         guess_ - bound_.MinEndKey(set, more_key, from.back().cached + step.more_cached);
     // Along the list, keys rise and memory falls.
@@ -279,7 +279,7 @@ class OverheadSearch {
     step_count_.fetch_add(it - first, std::memory_order_relaxed);
   }
 
-  // Stores the list of a set, without states that cannot end within the guess.
+  // Stores a set's list without states that cannot end within the guess.
   void TakeStates(int32_t set, const std::vector<State>& reached) {
     std::vector<State> states;
     for (const State& state : reached) {
@@ -294,7 +294,7 @@ class OverheadSearch {
     states_[i] = std::move(states);
   }
 
-  // Takes the best sequence of the table if its true overhead is better than the best known one.
+  // Takes the table's best sequence if its true overhead beats the best known one.
   void TakeSequence() {
     lower_bound_ = std::max(lower_bound_, states_.back().front().key);
     LowerSetPath path;

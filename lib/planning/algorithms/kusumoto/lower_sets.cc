@@ -13,13 +13,13 @@
 
 namespace ckplan {
 
-bool WorkMeter::is_over() const { return limits_.stop.stop_requested() || has_done_too_much(); }
+bool WorkMeter::is_over() const { return limits_.stop.stop_requested() || exceeds_limit(); }
 
 Result<Done> WorkMeter::Check() const {
   if (limits_.stop.stop_requested()) return MakeError(ErrorCode::kTimeout, "stopped");
-  if (has_done_too_much()) {
+  if (exceeds_limit()) {
     return MakeError(ErrorCode::kUnsupported,
-                     fmt::format("the search over {} lower sets takes more than {} transitions",
+                     fmt::format("searching {} lower sets takes more than {} transitions",
                                  lower_sets_, limits_.max_transitions));
   }
   return Done{};
@@ -28,8 +28,8 @@ Result<Done> WorkMeter::Check() const {
 namespace {
 
 constexpr int64_t kSetsPerPoll = 256;
-// A limit on the boundary words visited for pairs of closures. Real models stay far below it, since
-// their boundaries have few words.
+// A limit on the boundary words visited for pairs of closures. Real models stay far below it,
+// because their boundaries are small.
 constexpr int64_t kMaxPairWork = 1'000'000'000;
 
 Result<Done> Poll(const DpLimits& limits) {
@@ -37,9 +37,9 @@ Result<Done> Poll(const DpLimits& limits) {
   return Done{};
 }
 
-// Lists every lower set exactly once, depth-first. A frame holds the nodes that may be added to the
+// Lists every lower set exactly once, depth first. A frame holds the nodes that can be added to the
 // current set; its i-th child adds the i-th of them and excludes the earlier ones from then on, so
-// each set is reached by a single path. O(width) per set.
+// a single path leads to each set. O(width) per set.
 class Enumerator {
  public:
   Enumerator(const VertexGraph& graph, const DpLimits& limits)
@@ -113,8 +113,8 @@ class Enumerator {
   std::vector<uint64_t> current_;
   std::vector<uint64_t> additions_;    // The nodes outside the current set whose predecessors are
                                        // all in it.
-  IdVector<NodeId, int32_t> missing_;  // The number of predecessors outside the current set.
-  std::vector<NodeId> candidates_;     // The candidates of all frames, one frame after the other.
+  IdVector<NodeId, int32_t> missing_;  // How many predecessors are outside the current set.
+  std::vector<NodeId> candidates_;     // The candidates of all frames, frame by frame.
 };
 
 Result<int64_t> CountUpTo(int64_t max_count, Enumerator* enumerator) {
@@ -126,7 +126,7 @@ Result<int64_t> CountUpTo(int64_t max_count, Enumerator* enumerator) {
   return count;
 }
 
-// Returns for each node which of up to 64 chosen nodes can be reached from it; a node reaches
+// Returns, for each node, which of up to 64 chosen nodes are reachable from it; a node reaches
 // itself.
 IdVector<NodeId, uint64_t> ReachedFrom(const VertexGraph& graph, std::span<const NodeId> chosen) {
   IdVector<NodeId, uint64_t> reached(graph.size());
@@ -139,7 +139,7 @@ IdVector<NodeId, uint64_t> ReachedFrom(const VertexGraph& graph, std::span<const
 
 using BitSquare = std::array<uint64_t, kWordBits>;  // Row i, column k: bit k of the i-th word.
 
-// Swaps rows and columns by swapping blocks of half the size, then within these blocks.
+// Swaps rows and columns by swapping half-size blocks, then recursing into them.
 void Transpose(BitSquare* square) {
   uint64_t mask = 0x00000000ffffffffU;
   for (size_t half = kWordBits / 2; half > 0; half /= 2, mask ^= mask << half) {
@@ -151,11 +151,11 @@ void Transpose(BitSquare* square) {
   }
 }
 
-// Returns one node from each `stride` consecutive nodes: the one after which the least memory is
-// yet to be read.
+// Returns one of each `stride` consecutive nodes: the one after which the least memory is still to
+// be read.
 std::vector<NodeId> ChooseNodes(const VertexGraph& graph, int64_t stride) {
   std::vector<NodeId> chosen;
-  IdVector<NodeId, Bytes> read_last(graph.size());  // Bytes that no node reads after the given one.
+  IdVector<NodeId, Bytes> read_last(graph.size());  // By node: bytes that no later node reads.
   Bytes alive;
   Bytes least;
   for (const NodeId v : graph.ids()) {
@@ -176,7 +176,7 @@ std::vector<NodeId> ChooseNodes(const VertexGraph& graph, int64_t stride) {
 
 }  // namespace
 
-// Sums over the nodes of a word, and the nodes to visit if the whole word is in a set.
+// The sums over the nodes of each word, and the nodes to visit if the whole word is in a set.
 struct LowerSetFamily::Words {
   explicit Words(const VertexGraph& graph) : rows(WordCount(graph.size())) {
     for (const NodeId v : graph.ids()) {
@@ -274,7 +274,7 @@ Result<LowerSetFamily> LowerSetFamily::Closures(const VertexGraph& graph, int64_
   }
 }
 
-// Returns nothing if visiting all pairs of these closures is too much work.
+// Returns nothing if visiting all pairs of these closures takes too long.
 Result<std::optional<LowerSetFamily>> LowerSetFamily::SomeClosures(const VertexGraph& graph,
                                                                    int64_t max_closures,
                                                                    const DpLimits& limits) {
@@ -283,7 +283,7 @@ Result<std::optional<LowerSetFamily>> LowerSetFamily::SomeClosures(const VertexG
   family.stride_ = std::max<int64_t>(1, (node_count + max_closures - 1) / max_closures);
   const std::vector<NodeId> chosen = ChooseNodes(graph, family.stride_);
   const size_t word_count = family.words_per_set_;
-  // Row 0 is the empty set, row i + 1 the closure of the i-th chosen node, the last row V.
+  // Row 0 is the empty set, row i + 1 the closure of the i-th chosen node, and the last row V.
   std::vector<uint64_t> bits((chosen.size() + 2) * word_count);
   for (size_t first = 0; first < chosen.size(); first += kWordBits) {
     CKPLAN_RETURN_IF_ERROR(Poll(limits));
@@ -313,9 +313,8 @@ Result<std::optional<LowerSetFamily>> LowerSetFamily::SomeClosures(const VertexG
   return is_complete ? std::optional(std::move(family)) : std::nullopt;
 }
 
-// Sorts the sets by memory, then by size, so that nodes without memory do not put a set before its
-// subsets; equal sets keep their order. Stores these facts, and returns the earlier numbers of the
-// sets.
+// Sorts the sets by memory, then by size, so that nodes without memory don't put a set before its
+// subsets; equal sets keep their order. Stores these facts, and returns the sets' earlier numbers.
 std::vector<size_t> LowerSetFamily::SortByMemory(const VertexGraph& graph,
                                                  std::vector<uint64_t> bits) {
   const Words known(graph);
@@ -363,7 +362,7 @@ LowerSetFamily LowerSetFamily::WithTimes(const VertexGraph& graph) const {
   return other;
 }
 
-// Adds `v` to the last set's boundary; nodes arrive in ascending order.
+// Adds `v` to the last set's boundary. Nodes must arrive in ascending order.
 void LowerSetFamily::AddToBoundary(NodeId v) {
   const auto index = static_cast<uint32_t>(WordOf(v));
   if (boundary_.size() == boundary_starts_.back() || boundary_.back().word != index) {
@@ -375,8 +374,8 @@ void LowerSetFamily::AddToBoundary(NodeId v) {
   word.time += node_times_[v];
 }
 
-// Fills in the boundary and the neighbours of each set. Returns false if BoundaryWithin for all
-// pairs of sets would visit more than `max_pair_work` words.
+// Fills in the boundary and the neighbours of each set. Returns false if calling BoundaryWithin for
+// all pairs of sets would visit more than `max_pair_work` words.
 Result<bool> LowerSetFamily::ComputeFacts(const VertexGraph& graph, int64_t max_pair_work,
                                           const DpLimits& limits) {
   const Words known(graph);
@@ -409,7 +408,7 @@ Result<bool> LowerSetFamily::ComputeFacts(const VertexGraph& graph, int64_t max_
   return true;
 }
 
-// Transposes the bits, in squares of 64 by 64.
+// Transposes the bits in squares of 64 by 64.
 void LowerSetFamily::FindSetsWithEachNode(size_t node_count) {
   const auto set_count = static_cast<size_t>(size());
   const size_t column_words = WordCount(set_count);

@@ -5,14 +5,14 @@
 //
 // The dynamic programs of Kusumoto et al. 2019 run over one of two families: all lower sets
 // (exact-dp), whose number can be exponential in the width of the graph, or the closures L^v = {w :
-// v is reachable from w}, one per node (approx-dp). A family stores for each member the facts that
-// the recurrences need; SubsetFinder lists the subsets of a member without a table of all pairs.
+// v is reachable from w}, one per node (approx-dp). A family stores the facts that the recurrences
+// need for each member; SubsetFinder lists the subsets of a member without a table of all pairs.
 //
-// In the family of all lower sets, 64 candidates are tested at once. A subset of a lower set L
+// In the family of all lower sets, a word tests 64 candidates at once. A subset of a lower set L
 // contains none of the nodes that could be added to L next, such as c for {a,b}. Every other lower
-// set contains one of these nodes: the first in order of its nodes outside L. So each node has a
-// bit for every set that contains it, and the subsets of L are the sets whose bit is clear for each
-// of these few nodes.
+// set contains one of these nodes: the first in order of its nodes outside L. So each node has one
+// bit per set that contains it, and the subsets of L are the sets whose bit is clear for all of
+// these few nodes.
 #pragma once
 
 #include <algorithm>
@@ -41,25 +41,25 @@ inline size_t WordOf(NodeId v) { return static_cast<size_t>(v.index()) / kWordBi
 inline uint64_t BitOf(NodeId v) {
   return uint64_t{1} << (static_cast<size_t>(v.index()) % kWordBits);
 }
-// Returns the node of the lowest bit.
+// Returns the node of the lowest set bit.
 inline NodeId NodeAt(size_t word, uint64_t bits) {
   return NodeId(word * kWordBits + static_cast<size_t>(std::countr_zero(bits)));
 }
 inline void Flip(uint64_t* words, NodeId v) { words[WordOf(v)] ^= BitOf(v); }
 inline bool HasNode(const uint64_t* words, NodeId v) { return (words[WordOf(v)] & BitOf(v)) != 0; }
 
-// Limits a search by a stop request and by a number of elementary steps. Steps, unlike seconds, are
-// the same on every machine, and so is a refusal.
+// Limits a search by a stop request and a number of elementary steps. Unlike seconds, steps give
+// the same errors on every machine.
 struct DpLimits {
   std::stop_token stop;
   int64_t max_transitions = 0;  // State transitions tried; 0 means no limit.
   int threads = 0;              // 0 means the number of processor cores, up to four.
 };
 
-// Counts work against the limits of a call. Several threads may count at once.
+// Counts work against the limits of a call. Thread-safe.
 class WorkMeter {
  public:
-  // Keeps a reference to `limits`. The refusal reports `lower_sets` as the number of sets.
+  // Keeps a reference to `limits`. Errors report `lower_sets` as the number of sets.
   WorkMeter(int32_t lower_sets, const DpLimits& limits)
       : lower_sets_(lower_sets), limits_(limits) {}
 
@@ -72,7 +72,7 @@ class WorkMeter {
   bool is_over() const;
 
  private:
-  bool has_done_too_much() const {
+  bool exceeds_limit() const {
     return limits_.max_transitions > 0 && transitions() > limits_.max_transitions;
   }
 
@@ -83,26 +83,26 @@ class WorkMeter {
 
 class LowerSetFamily {
  public:
-  // Returns every lower set, including the empty one and V. Sets are counted before any is stored.
-  // kUnsupported: there are more than `max_count`. kTimeout: stopped. O(S x width) time for S lower
-  // sets; twice S times n / 64 words.
+  // Returns every lower set, including the empty one and V. Counts the sets before storing any.
+  // kUnsupported: more than `max_count` sets. kTimeout: stopped. Takes O(S x width) time for S
+  // lower sets, and twice S times n / 64 words.
   static Result<LowerSetFamily> All(const VertexGraph& graph, int64_t max_count,
                                     const DpLimits& limits = {});
 
   // Returns the empty set, every closure L^v, and V (which is not a closure if there are several
-  // sinks). With more than `max_closures` nodes, one closure is taken from each `stride()`
-  // consecutive nodes: that of the node after which the least memory is still to be read. Fewer are
-  // taken if boundaries are so wide that visiting all pairs of closures would take more than some
-  // seconds. O(S n / 64) memory.
+  // sinks). With more than `max_closures` nodes, takes one closure from each `stride()` consecutive
+  // nodes: that of the node after which the least memory is still to be read. Takes fewer if
+  // boundaries are so wide that visiting all pairs of closures would take more than a few seconds.
+  // O(S n / 64) memory.
   static Result<LowerSetFamily> Closures(const VertexGraph& graph, int64_t max_closures,
                                          const DpLimits& limits = {});
 
-  // Returns the same members with the same numbers, with the times of another graph of the same
+  // Returns the same members with the same numbers, but the times of another graph with the same
   // nodes. Shares the bits of the members.
   LowerSetFamily WithTimes(const VertexGraph& graph) const;
 
-  // Members are numbered by ascending memory M(L), and sets of equal memory by ascending size, so
-  // that a set comes after its subsets: 0 is the empty set, size() - 1 is V.
+  // Members are numbered by ascending memory M(L), then by ascending size, so a set comes after its
+  // subsets: 0 is the empty set, size() - 1 is V.
   int32_t size() const { return static_cast<int32_t>(facts_.size()); }
   size_t words_per_set() const { return words_per_set_; }
   int64_t stride() const { return stride_; }
@@ -165,18 +165,17 @@ class LowerSetFamily {
     return {Bytes(memory), Cost(time)};
   }
 
-  // Returns the node of whose closure the member is; none for the empty set, and for V if it is not
-  // a closure. A family from All() has none of these nodes, but the data of the next three
-  // functions.
+  // Returns the node whose closure the member is; none for the empty set, and for V if it is not a
+  // closure. Families from All() have none, but have the data of the next three functions.
   NodeId closed_node(int32_t set) const { return closed_nodes_[static_cast<size_t>(set)]; }
 
   bool has_all() const { return !addition_starts_.empty(); }
-  // For All(): returns the nodes outside the set whose predecessors are all in it.
+  // For All(): returns the nodes outside the set whose predecessors are all inside it.
   std::span<const NodeId> additions(int32_t set) const {
     const auto i = static_cast<size_t>(set);
     return {additions_.data() + addition_starts_[i], addition_starts_[i + 1] - addition_starts_[i]};
   }
-  // For All(): bit i % 64 of word i / 64 says whether member i contains the node.
+  // For All(): bit i % 64 of word i / 64 tells whether member i contains the node.
   const uint64_t* sets_with(NodeId v) const {
     return sets_with_.data() + static_cast<size_t>(v.index()) * WordCount(facts_.size());
   }
@@ -225,14 +224,14 @@ class LowerSetFamily {
   std::vector<NodeId> closed_nodes_;
 };
 
-// Some members of a family, in ascending order.
+// A subset of a family's members, in ascending order.
 struct SetSelection {
   SetSelection() = default;
   explicit SetSelection(const LowerSetFamily& family) : SetSelection(family, AllOf(family)) {}
   SetSelection(const LowerSetFamily& family, std::vector<int32_t> ascending);
 
   bool empty() const { return sets.empty(); }
-  // Returns all but the empty set, which comes first.
+  // Returns all sets except the empty one, which comes first.
   std::span<const int32_t> after_first() const { return std::span(sets).subspan(1); }
 
   std::vector<int32_t> sets;
@@ -249,37 +248,37 @@ class SubsetFinder {
   explicit SubsetFinder(const LowerSetFamily& family) : family_(family) {}
 
   // Visits each selected proper subset L of `set` with M(set \ L) <= `max_between` for which
-  // `may_matter(L)` holds, in ascending order. `may_matter` is called only for smaller sets, so
-  // threads may work on sets of one size. Returns the number of sets inspected, which does not
-  // depend on `may_matter`.
-  template <typename MayMatter, typename Visit>
+  // `is_relevant(L)` holds, in ascending order. Calls `is_relevant` only for smaller sets, so
+  // threads can work on sets of the same size. Returns the number of sets inspected, which does not
+  // depend on `is_relevant`.
+  template <typename IsRelevant, typename Visit>
   int64_t ForEach(int32_t set, Bytes max_between, const SetSelection& selected,
-                  MayMatter may_matter, Visit visit);
+                  IsRelevant is_relevant, Visit visit);
 
  private:
-  template <typename MayMatter, typename Visit>
-  int64_t AmongAll(int32_t set, int32_t first, const SetSelection& selected, MayMatter may_matter,
+  template <typename IsRelevant, typename Visit>
+  int64_t AmongAll(int32_t set, int32_t first, const SetSelection& selected, IsRelevant is_relevant,
                    Visit visit);
-  template <typename MayMatter, typename Visit>
+  template <typename IsRelevant, typename Visit>
   int64_t AmongClosures(int32_t set, int32_t first, const SetSelection& selected,
-                        MayMatter may_matter, Visit visit);
+                        IsRelevant is_relevant, Visit visit);
 
   const LowerSetFamily& family_;
-  std::vector<uint64_t> strays_;  // The sets that are not subsets.
+  std::vector<uint64_t> strays_;  // Bits of the sets that are not subsets.
 };
 
-template <typename MayMatter, typename Visit>
+template <typename IsRelevant, typename Visit>
 int64_t SubsetFinder::ForEach(int32_t set, Bytes max_between, const SetSelection& selected,
-                              MayMatter may_matter, Visit visit) {
+                              IsRelevant is_relevant, Visit visit) {
   // All subsets have numbers in a window that ends before `set`.
   const int32_t first = family_.FirstWithMemory(family_.memory(set) - max_between, set);
-  return family_.has_all() ? AmongAll(set, first, selected, may_matter, visit)
-                           : AmongClosures(set, first, selected, may_matter, visit);
+  return family_.has_all() ? AmongAll(set, first, selected, is_relevant, visit)
+                           : AmongClosures(set, first, selected, is_relevant, visit);
 }
 
-template <typename MayMatter, typename Visit>
+template <typename IsRelevant, typename Visit>
 int64_t SubsetFinder::AmongAll(int32_t set, int32_t first, const SetSelection& selected,
-                               MayMatter may_matter, Visit visit) {
+                               IsRelevant is_relevant, Visit visit) {
   const size_t begin = static_cast<size_t>(first) / kWordBits;
   const size_t end = WordCount(static_cast<size_t>(set));
   if (begin >= end) return 0;
@@ -299,20 +298,20 @@ int64_t SubsetFinder::AmongAll(int32_t set, int32_t first, const SetSelection& s
       ++looked_at;
       const auto below =
           static_cast<int32_t>(w * kWordBits + static_cast<size_t>(std::countr_zero(found)));
-      if (may_matter(below)) visit(below);
+      if (is_relevant(below)) visit(below);
     }
   }
   return looked_at;
 }
 
-template <typename MayMatter, typename Visit>
+template <typename IsRelevant, typename Visit>
 int64_t SubsetFinder::AmongClosures(int32_t set, int32_t first, const SetSelection& selected,
-                                    MayMatter may_matter, Visit visit) {
+                                    IsRelevant is_relevant, Visit visit) {
   const auto begin = std::lower_bound(selected.sets.begin(), selected.sets.end(), first);
   const auto end = std::lower_bound(begin, selected.sets.end(), set);
   const int32_t size = family_.size_of(set);
   for (const int32_t below : std::span(begin, end)) {
-    if (family_.size_of(below) >= size || !may_matter(below)) continue;
+    if (family_.size_of(below) >= size || !is_relevant(below)) continue;
     if (below == 0 || family_.contains(set, family_.closed_node(below))) visit(below);
   }
   return end - begin;

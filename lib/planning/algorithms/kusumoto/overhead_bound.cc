@@ -15,11 +15,10 @@ OverheadBound::OverheadBound(const LowerSetFamily& family, int64_t sign, Fitting
 }
 
 // The bound is concave in the price, so the best price lies between the neighbours of the best
-// price tried. A search begins near the best price of the search before it.
+// price tried. Each search begins near the last one's best price.
 //
-// If there are many sets, the first prices are chosen by the sequences of some of them. If the best
-// price is then the first or last one, a better price may lie beyond, so all sets are used to
-// choose.
+// With many sets, the sequences of some of them suggest the first prices. If the best price is then
+// the first or last one, a better one may lie beyond, so all sets are used to choose.
 Result<Done> OverheadBound::Find(const SetSelection& useful, int64_t price) {
   CKPLAN_RETURN_IF_ERROR(FindEndCached(useful));
   const std::optional<SetSelection> narrow = NarrowSetsOf(useful);
@@ -50,8 +49,8 @@ Result<Done> OverheadBound::ChoosePrices(const std::optional<SetSelection>& firs
   return Done{};
 }
 
-// Returns V and the sets to which only one node can be added, at most one for each node. Returns
-// nothing if the useful sets are few, or are closures.
+// Returns V and the sets to which only one node can be added, at most one per node. Returns nothing
+// if the useful sets are few, or are closures.
 std::optional<SetSelection> OverheadBound::NarrowSetsOf(const SetSelection& useful) const {
   constexpr size_t kMany = 2048;
   if (!family_.has_all() || useful.sets.size() < kMany) return std::nullopt;
@@ -71,7 +70,7 @@ int64_t OverheadBound::MinEndKey(int32_t set, int64_t key, Bytes cached) const {
   for (size_t p = 1; p < kPriceCount; ++p) {
     bound = std::max(bound, to_go[p] - prices_[p] * allowance);
   }
-  // Keys are whole numbers, so round down, also below zero.
+  // Keys are integers, so round down, even below zero.
   const int64_t units = bound >= 0 ? bound / kKeyUnit : -((-bound + kKeyUnit - 1) / kKeyUnit);
   return key + units * (int64_t{1} << time_shift_);
 }
@@ -86,7 +85,7 @@ OverheadBound::Priced OverheadBound::Add(const Priced& costs, int64_t key, Bytes
   return sums;
 }
 
-// Returns prices in equal ratios. They only give bounds, so rounding does not matter.
+// Returns prices in geometric progression. They only give bounds, so rounding does not matter.
 OverheadBound::Prices OverheadBound::PricesBetween(int64_t low, int64_t high) {
   Prices prices;
   const double ratio = std::pow(static_cast<double>(high) / static_cast<double>(low),
@@ -98,7 +97,7 @@ OverheadBound::Prices OverheadBound::PricesBetween(int64_t low, int64_t high) {
   return prices;
 }
 
-// Finds the most that can be cached when the last segment begins.
+// Finds the maximum that can be cached when the last segment begins.
 Result<Done> OverheadBound::FindEndCached(const SetSelection& useful) {
   end_cached_ = Bytes(0);
   segments_.ForEach(
@@ -107,8 +106,8 @@ Result<Done> OverheadBound::FindEndCached(const SetSelection& useful) {
   return workers_.meter().Check();
 }
 
-// Charges the sequences of the useful sets. Sequences within the `first` sets are charged before
-// the others: most later pairs of sets then give no lower charge, which MayLower detects at once.
+// Charges the sequences of the useful sets. Charges sequences within the `first` sets first: then
+// most later pairs of sets give no lower charge, which CanLower detects at once.
 Result<Done> OverheadBound::Charge(const std::optional<SetSelection>& first,
                                    const SetSelection& useful) {
   Priced no_way;
@@ -119,9 +118,9 @@ Result<Done> OverheadBound::Charge(const std::optional<SetSelection>& first,
   return ChargeStepsTo(useful, useful);
 }
 
-// Lowers to_go_[L] of the sets `below` to the lowest charge, at every price, over all sequences
-// from L to V that are known or that begin with a step to one of the sets `above`. Each worker has
-// its own numbers; the lowest count.
+// Lowers to_go_[L] of the sets `below` to the lowest charge, at every price, over all known
+// sequences from L to V and those that begin with a step to a set in `above`. Each worker has its
+// own numbers; the minimum counts.
 Result<Done> OverheadBound::ChargeStepsTo(const SetSelection& above, const SetSelection& below) {
   std::vector<std::vector<Priced>> of_workers(workers_.count(), to_go_);
   const auto lower = [](Priced* a, const Priced& b) {
@@ -140,12 +139,12 @@ Result<Done> OverheadBound::ChargeStepsTo(const SetSelection& above, const SetSe
         worker, set, below, [](int32_t, Bytes) { return true; },
         [&](int32_t subset, Bytes) {
           Priced& best = to_go[static_cast<size_t>(subset)];
-          if (!MayLower(from, set, subset, best)) return;
+          if (!CanLower(from, set, subset, best)) return;
           const Transition step = Between(family_, set, subset);
           lower(&best, Add(from, sign_ * step.more_time, step.more_cached));
         });
   };
-  CKPLAN_RETURN_IF_ERROR(workers_.Downwards(above.after_first(), charge));
+  CKPLAN_RETURN_IF_ERROR(workers_.RunDownwards(above.after_first(), charge));
   for (int32_t set = 0; set < family_.size(); ++set) {
     to_go_[static_cast<size_t>(set)] = lowest_at(set);
   }

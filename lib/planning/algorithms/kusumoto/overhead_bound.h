@@ -1,11 +1,11 @@
-// A Lagrangian bound on the overhead with which a sequence of lower sets can end.
+// A Lagrangian bound on the final overhead of a sequence of lower sets.
 //
-// A state at L with m cached may cache A - m more, where A is the most that can be cached when the
-// last segment begins. Charging a price for each cached byte and refunding that allowance gives a
-// lower bound of the remaining overhead, at any price. The best bound over a few prices is used.
+// A state at L with m cached may cache A - m more, where A is the maximum that can be cached when
+// the last segment begins. Charging a price per cached byte and refunding that allowance gives a
+// lower bound on the remaining overhead, at any price. The best of a few prices is used.
 //
-// Overheads are compared as keys: the overhead itself if the least is sought, its negative if the
-// greatest is sought, so that the smaller key is always better.
+// Overheads are compared as keys: the overhead itself when minimising, its negative when
+// maximising, so the smaller key is always better.
 #pragma once
 
 #include <algorithm>
@@ -27,23 +27,22 @@ class OverheadBound {
  public:
   static constexpr int64_t kNoWay = std::numeric_limits<int64_t>::max() / 2;
 
-  // `sign` is 1 if the least overhead is sought, -1 if the greatest is. Keeps references to its
-  // arguments.
+  // `sign` is 1 to minimise the overhead, -1 to maximise it. Keeps references to its arguments.
   OverheadBound(const LowerSetFamily& family, int64_t sign, FittingSegments* segments,
                 SetWorkers* workers);
 
-  // Computes the bound. `useful` holds the sets from which V can be reached. `price` is a starting
-  // point: the best price of an earlier bound, or negative. Errors are those of the workers.
+  // Computes the bound. `useful` holds the sets from which V is reachable. `price` is a starting
+  // point: the best price of an earlier bound, or negative. Returns the errors of the workers.
   Result<Done> Find(const SetSelection& useful, int64_t price);
   int64_t best_price() const { return prices_[BestPrice()]; }
 
   bool has_way(int32_t set) const { return to_go_[static_cast<size_t>(set)][0] != kNoWay; }
 
-  // Returns a lower bound of the final key of a state at `set` with this key and cached memory.
+  // Returns a lower bound on the final key of a state at `set` with this key and cached memory.
   int64_t MinEndKey(int32_t set, int64_t key, Bytes cached) const;
 
-  // Returns a lower bound of the key of the step from `below` to `set`. It ignores what the two
-  // boundaries share, so it visits no members.
+  // Returns a lower bound on the key of the step from `below` to `set`. Ignores the overlap of the
+  // two boundaries, so it visits no members.
   int64_t MinStepKey(int32_t set, int32_t below) const {
     const LowerSetFamily::Facts& to = family_.facts(set);
     const LowerSetFamily::Facts& from = family_.facts(below);
@@ -68,9 +67,9 @@ class OverheadBound {
   int64_t MemoryUnits(Bytes bytes) const { return bytes.count() >> memory_shift_; }
   // Returns `costs` plus the cost of a step with this key and memory, at every price.
   Priced Add(const Priced& costs, int64_t key, Bytes cached) const;
-  // Returns whether Add may be below `best` at any price for the step from `below` to `set`. It
-  // visits no members.
-  bool MayLower(const Priced& costs, int32_t set, int32_t below, const Priced& best) const {
+  // Tells whether Add could be below `best` at some price for the step from `below` to `set`.
+  // Visits no members.
+  bool CanLower(const Priced& costs, int32_t set, int32_t below, const Priced& best) const {
     const Bytes more_cached = family_.boundary_memory(set) - family_.boundary_memory(below);
     const int64_t memory = MemoryUnits(std::max(Bytes(0), more_cached)) * total_time_;
     const int64_t key = (MinStepKey(set, below) >> time_shift_) * kKeyUnit;
@@ -83,12 +82,12 @@ class OverheadBound {
   static Prices PricesBetween(int64_t low, int64_t high);
   Result<Done> FindEndCached(const SetSelection& useful);
   std::optional<SetSelection> NarrowSetsOf(const SetSelection& useful) const;
-  // Chooses prices around the best one of a wide range, by the sequences of the useful sets.
-  // `first`, some of these sets, is charged first: see Charge.
+  // Chooses prices around the best one in a wide range, using the sequences of the useful sets.
+  // Charges `first`, some of these sets, first: see Charge.
   Result<Done> ChoosePrices(const std::optional<SetSelection>& first, const SetSelection& useful);
   Result<Done> Charge(const std::optional<SetSelection>& first, const SetSelection& useful);
   Result<Done> ChargeStepsTo(const SetSelection& above, const SetSelection& below);
-  // Returns the index of the price that gives the highest bound for the empty set.
+  // Returns the index of the price with the highest bound for the empty set.
   size_t BestPrice() const;
 
   const LowerSetFamily& family_;
@@ -98,7 +97,7 @@ class OverheadBound {
   int memory_shift_ = 0;
   int time_shift_ = 0;
   int64_t total_time_ = 0;  // Measured in time units.
-  Prices prices_{};         // The first price is zero, which is best if memory is not scarce.
+  Prices prices_{};         // The first is zero, the best price if memory is plentiful.
   Bytes end_cached_;
   std::vector<Priced> to_go_;  // The lowest charge of a known sequence from each set to V.
 };

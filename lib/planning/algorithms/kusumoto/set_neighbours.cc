@@ -7,7 +7,7 @@
 namespace ckplan {
 namespace {
 
-// A node with fewer neighbours is counted just as quickly one by one.
+// With fewer neighbours, counting them one by one is as fast.
 constexpr size_t kMinCrowd = 4;
 
 }  // namespace

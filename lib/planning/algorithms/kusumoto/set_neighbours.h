@@ -4,10 +4,10 @@
 //   d+(L) \ L                 third term: these successors
 //   d-(d+(L)) \ L             fourth term: the other nodes that they read
 //
-// Counting node by node takes time proportional to the number of neighbours, and one node can have
+// Counting node by node takes time proportional to the number of neighbours, and a node can have
 // all others as neighbours: a Split, a tensor that everything reads, a node that joins everything.
-// So the contributions of the most read node and of the node that reads most are counted by words
-// of 64 nodes.
+// So the contributions of the node with the most readers and of the node with the most inputs are
+// counted by words of 64 nodes.
 #pragma once
 
 #include <cstdint>
@@ -43,27 +43,27 @@ class SetNeighbours {
  public:
   explicit SetNeighbours(const VertexGraph& graph);
 
-  // Starts on another set, whose words must stay valid while its members are visited.
+  // Starts another set. Its words must stay valid while its members are visited.
   void Begin(const uint64_t* set);
-  // Visits a member of the set. Each member is visited once, in any order; members without a
-  // successor outside the set may be skipped. Returns whether the member is in d(L).
+  // Visits a member of the set, in any order and at most once. Members without a successor outside
+  // the set may be skipped. Returns whether the member is in d(L).
   bool Visit(NodeId v);
-  // Returns M(d+(L) \ L) + M(d-(d+(L)) \ L), once all members have been visited.
+  // Returns M(d+(L) \ L) + M(d-(d+(L)) \ L) after all members have been visited.
   Bytes memory() const { return memory_; }
 
  private:
-  // The node that most others read. A sibling outside L is read only by nodes outside L, because L
+  // The node with the most readers. A sibling outside L is read only by nodes outside L, because L
   // is a lower set.
   struct Hub {
     NodeId node;
     NodeGroup readers;
     NodeGroup siblings;  // The nodes that the readers read.
   };
-  // The node that reads most others.
+  // The node with the most inputs.
   struct Join {
     NodeId node;
     NodeGroup inputs;
-    NodeGroup inputs_and_siblings;  // This includes the hub's siblings, if there is a hub.
+    NodeGroup inputs_and_siblings;  // Includes the hub's siblings, if there is a hub.
   };
   static std::optional<Hub> FindHub(const VertexGraph& graph);
   static std::optional<Join> FindJoin(const VertexGraph& graph, const std::optional<Hub>& hub);
@@ -77,9 +77,9 @@ class SetNeighbours {
   const uint64_t* set_ = nullptr;
   bool has_hub_ = false;                // The set contains the hub, whose readers are counted.
   bool has_join_ = false;               // The third term counts the join.
-  const NodeGroup* counted_ = nullptr;  // The nodes that the fourth term has counted as a group.
+  const NodeGroup* counted_ = nullptr;  // The group that the fourth term has counted.
   Bytes memory_;
-  // The number of the last set for which the third and the fourth term counted each node.
+  // The last set for which the third and the fourth term counted each node.
   int64_t set_number_ = 0;
   IdVector<NodeId, int64_t> third_for_;
   IdVector<NodeId, int64_t> fourth_for_;

@@ -16,15 +16,15 @@ namespace {
 
 constexpr int kMaxThreads = 4;
 constexpr size_t kMinSetsForThreads = 512;
-constexpr int64_t kTransitionsOfPoll = 32;  // These take a few nanoseconds.
-constexpr size_t kMinSetsOfLevel = 8;  // On average; below it, threads wait more than they work.
+constexpr int64_t kTransitionsOfPoll = 32;  // A few nanoseconds.
+constexpr size_t kMinSetsOfLevel = 8;       // Average; below it, threads mostly wait.
 
 size_t ThreadCount(const DpLimits& limits) {
   if (limits.threads > 0) return static_cast<size_t>(limits.threads);
   return std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMaxThreads);
 }
 
-// The sets of all levels, which the threads of one pass take one by one.
+// The sets of all levels, which the threads of a pass take one by one.
 class Pass {
  public:
   // After each level, worker 0 calls `after_level` with the number of transitions so far.
@@ -48,7 +48,7 @@ class Pass {
       }
     }
   }
-  // Removes a thread that could not be started.
+  // Removes a thread that failed to start.
   void Leave() { barrier_.arrive_and_drop(); }
 
   void Rethrow() const {
@@ -62,7 +62,7 @@ class Pass {
     void operator()() noexcept { pass->transitions_ = pass->meter_.transitions(); }
   };
 
-  // Keeps an exception for the thread that began the pass; the others only have to stop.
+  // Keeps an exception for the thread that began the pass; the others only stop.
   template <typename Part>
   void KeepFailure(Part part) {
     try {
@@ -115,23 +115,23 @@ std::vector<SetWorkers::Level> SetWorkers::LevelsOf(std::span<const int32_t> set
   return levels;
 }
 
-Result<Done> SetWorkers::Upwards(std::span<const int32_t> sets, const Body& body) {
+Result<Done> SetWorkers::RunUpwards(std::span<const int32_t> sets, const Body& body) {
   return Run(LevelsOf(sets), sets.size(), body);
 }
 
-Result<Done> SetWorkers::Downwards(std::span<const int32_t> sets, const Body& body) {
+Result<Done> SetWorkers::RunDownwards(std::span<const int32_t> sets, const Body& body) {
   std::vector<Level> levels = LevelsOf(sets);
   std::reverse(levels.begin(), levels.end());
   return Run(levels, sets.size(), body);
 }
 
 Result<Done> SetWorkers::Run(const std::vector<Level>& levels, size_t set_count, const Body& body) {
-  if (count() == 1 || !IsWide(set_count)) return RunInTurn(levels, body);
+  if (count() == 1 || !IsWide(set_count)) return RunSequentially(levels, body);
   RunOnThreads(levels, body);
   return meter_.Check();
 }
 
-Result<Done> SetWorkers::RunInTurn(const std::vector<Level>& levels, const Body& body) {
+Result<Done> SetWorkers::RunSequentially(const std::vector<Level>& levels, const Body& body) {
   for (const Level& level : levels) {
     for (const int32_t set : level) {
       CKPLAN_RETURN_IF_ERROR(meter_.Check());
@@ -156,7 +156,7 @@ void SetWorkers::RunOnThreads(const std::vector<Level>& levels, const Body& body
   while (threads.size() + 1 < count()) {
     try {
       threads.emplace_back([&pass, worker = threads.size() + 1] { pass.Work(worker); });
-    } catch (const std::exception&) {  // There are no threads left, or no memory for them.
+    } catch (const std::exception&) {  // Out of threads or memory.
       break;
     }
   }

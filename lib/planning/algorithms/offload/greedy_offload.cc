@@ -31,7 +31,7 @@ class GreedyOffload : public PreparedRunSolver {
     moment_ = own.peak_step;
     own_peak_ = own.peak.count();
     FindCrossing();
-    least_ = LeastPlan();
+    least_ = FindMinPeakPlan();
   }
 
   Knob knob() const override {
@@ -54,7 +54,7 @@ class GreedyOffload : public PreparedRunSolver {
     int64_t host_peak = 0;
   };
 
-  // Finds the values that cross the moment, in the orders in which they are moved and dropped.
+  // Finds the values that cross the moment, in the order in which they are offloaded or dropped.
   void FindCrossing() {
     std::vector<int32_t> position(At(problem_.op_count));
     for (size_t i = 0; i < order_.size(); ++i) {
@@ -65,7 +65,7 @@ class GreedyOffload : public PreparedRunSolver {
       const int32_t producer = problem_.producer[At(value)];
       if (producer < 0 || position[At(producer)] >= moment) continue;
       const std::span<const int32_t> readers = problem_.readers[value];
-      // What the moment's own operation reads is in memory there.
+      // The moment's own operation needs its inputs in memory.
       const bool is_read_there = std::any_of(
           readers.begin(), readers.end(), [&](int32_t op) { return position[At(op)] == moment; });
       const bool is_read_later = std::any_of(readers.begin(), readers.end(),
@@ -93,10 +93,10 @@ class GreedyOffload : public PreparedRunSolver {
     }
     std::stable_sort(droppable_.begin(), droppable_.end(),
                      [&](int32_t a, int32_t b) { return IsCheaper(a, b); });
-    movable_.resize(CarriedByLink());
+    movable_.resize(CountCarriedByLink());
   }
 
-  // Whether making the value takes less time per byte.
+  // Tells whether `a` takes less time per byte to compute than `b`.
   bool IsCheaper(int32_t a, int32_t b) const {
     const auto product = [&](int32_t cost_of, int32_t bytes_of) {
       return static_cast<__int128>(problem_.cost[At(problem_.producer[At(cost_of)])]) *
@@ -106,7 +106,7 @@ class GreedyOffload : public PreparedRunSolver {
   }
 
   // Returns how many values can be copied out before the moment.
-  size_t CarriedByLink() const {
+  size_t CountCarriedByLink() const {
     int64_t time = 0;
     for (size_t i = 0; i < moment_; ++i) time += problem_.cost[At(order_[i].index())];
     size_t count = 0;
@@ -122,8 +122,8 @@ class GreedyOffload : public PreparedRunSolver {
     return count;
   }
 
-  // Moves the first `moved` values, and drops the first `dropped` ones.
-  RunsAndLoads StepsWith(size_t moved, size_t dropped) const {
+  // Offloads the first `moved` values, and drops the first `dropped` ones.
+  RunsAndLoads MakeSteps(size_t moved, size_t dropped) const {
     OffloadChoice choice{order_, moment_, std::vector<bool>(At(problem_.value_count), true),
                          std::vector<bool>(At(problem_.value_count), false)};
     for (size_t i = 0; i < dropped; ++i) choice.kept[At(droppable_[i])] = false;
@@ -153,12 +153,12 @@ class GreedyOffload : public PreparedRunSolver {
     return !terms_.host_budget || plan.host_peak <= terms_.host_budget->count();
   }
 
-  // Finds the least number for which the plan fits, if more of them need less memory.
+  // Finds the smallest count for which the plan fits, assuming that larger counts need less memory.
   template <typename PlanWith>
-  std::optional<Plan> FirstThatFits(size_t most, int64_t limit, PlanWith plan_with) {
+  std::optional<Plan> FirstThatFits(size_t max_count, int64_t limit, PlanWith plan_with) {
     std::optional<Plan> found;
     size_t low = 0;
-    for (size_t high = most + 1; low < high;) {
+    for (size_t high = max_count + 1; low < high;) {
       const size_t middle = low + (high - low) / 2;
       Plan plan = plan_with(middle);
       if (Fits(plan, limit)) {
@@ -172,17 +172,17 @@ class GreedyOffload : public PreparedRunSolver {
   }
 
   std::optional<Plan> PlanWithin(int64_t limit) {
-    const size_t moved = MovedAtMost();
+    const size_t moved = MaxOffloaded();
     if (std::optional<Plan> plan = FirstThatFits(
-            moved, limit, [&](size_t count) { return PlanOf(StepsWith(count, 0), limit); })) {
+            moved, limit, [&](size_t count) { return PlanOf(MakeSteps(count, 0), limit); })) {
       return plan;
     }
     return FirstThatFits(droppable_.size(), limit,
-                         [&](size_t count) { return PlanOf(StepsWith(moved, count), limit); });
+                         [&](size_t count) { return PlanOf(MakeSteps(moved, count), limit); });
   }
 
   // Returns how many values fit on the host.
-  size_t MovedAtMost() const {
+  size_t MaxOffloaded() const {
     if (!terms_.host_budget) return movable_.size();
     int64_t room = terms_.host_budget->count();
     size_t count = 0;
@@ -193,13 +193,13 @@ class GreedyOffload : public PreparedRunSolver {
     return count;
   }
 
-  // It keeps all first, then drops more and more, and takes the plan of least peak.
-  Plan LeastPlan() {
+  // Keeps everything at first, then drops more and more, and takes the plan with the lowest peak.
+  Plan FindMinPeakPlan() {
     constexpr size_t kTrials = 16;
-    Plan least = PlanOf(StepsWith(0, 0), own_peak_);
+    Plan least = PlanOf(MakeSteps(0, 0), own_peak_);
     for (size_t i = 0; i <= kTrials; ++i) {
       const size_t dropped = droppable_.size() * i / kTrials;
-      const RunsAndLoads steps = StepsWith(MovedAtMost(), dropped);
+      const RunsAndLoads steps = MakeSteps(MaxOffloaded(), dropped);
       Plan plan = PlanOf(steps, PeakOf(CopyTaskOf(problem_, steps)));
       if (plan.peak < least.peak && HasRoomOnHost(plan)) least = std::move(plan);
     }
@@ -207,7 +207,7 @@ class GreedyOffload : public PreparedRunSolver {
   }
 
   static RunOutcome OutcomeOf(const Plan& plan) {
-    RunOutcome outcome{RunsOf(plan.schedule), false, "heuristic: copies by a greedy rule"};
+    RunOutcome outcome{RunsOf(plan.schedule), false, "heuristic: greedy choice of copies"};
     outcome.schedule = plan.schedule;
     return outcome;
   }
@@ -220,8 +220,8 @@ class GreedyOffload : public PreparedRunSolver {
   Simulator simulator_;
   size_t moment_ = 0;
   int64_t own_peak_ = 0;
-  std::vector<int32_t> movable_;    // As many as the link carries, in the order of the rule.
-  std::vector<int32_t> droppable_;  // The cheapest first.
+  std::vector<int32_t> movable_;    // As many as the link can carry, in the rule's order.
+  std::vector<int32_t> droppable_;  // Cheapest first.
   Plan least_;
 };
 

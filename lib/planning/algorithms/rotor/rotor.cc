@@ -70,7 +70,7 @@ class StageFinder {
     }
   }
 
-  // Returns the bytes of the stage that a step which saves everything holds until the stage's
+  // Returns how many bytes of the stage a step that saves everything holds until the stage's
   // backward.
   int64_t ReadBackward(size_t stage) const {
     int64_t bytes = 0;
@@ -83,7 +83,7 @@ class StageFinder {
     return bytes;
   }
 
-  Schedule ForwardTwice() const {
+  Schedule ScheduleForwardTwice() const {
     Schedule schedule;
     for (const std::vector<NodeId>& nodes : chain_.nodes) {
       for (const NodeId id : nodes) schedule.steps.push_back(Step::Forward(id));
@@ -102,7 +102,7 @@ class StageFinder {
     return schedule;
   }
 
-  // Returns the peak of the next `count` steps and advances past them.
+  // Returns the peak of the next `count` actions and advances past them.
   static int64_t TakePeak(std::span<const Bytes>* steps, size_t count) {
     int64_t peak = 0;
     for (const Bytes bytes : steps->first(count)) peak = std::max(peak, bytes.count());
@@ -111,7 +111,7 @@ class StageFinder {
   }
 
   void Measure() {
-    const Timeline timeline = BuildTimeline(graph_, ForwardTwice());
+    const Timeline timeline = BuildTimeline(graph_, ScheduleForwardTwice());
     std::span<const Bytes> steps(timeline.step_bytes);
     const size_t count = chain_.stages.size();
     for (size_t i = 0; i < count; ++i) {
@@ -131,7 +131,7 @@ class StageFinder {
           std::max<int64_t>(0, TakePeak(&steps, runs) - saved_before[i] - UnsavedInput(i));
       saved_before[i + 1] = saved_before[i] + own;
     }
-    TakePeak(&steps, 1);  // Skips the loss: the last stage's first backward step needs as much.
+    TakePeak(&steps, 1);  // Skips the loss: the next backward step needs as much.
     for (size_t i = count; i-- > 0;) {
       chain_.stages[i].backward =
           std::max<int64_t>(0, TakePeak(&steps, chain_.nodes[i].size()) - saved_before[i]);
@@ -167,14 +167,14 @@ StageChain FindStages(const TensorGraph& graph, const VertexGraph& vertices) {
 
 namespace {
 
-// m_all: the memory that F_all of s needs, and later the backward of s, while the gradient of t is
+// m_all: the memory for F_all of s, and later for the backward of s, while the gradient of t is
 // live.
 int64_t NeedToSaveAll(std::span<const Stage> stages, size_t s, size_t t) {
   return std::max(stages[t].gradient + stages[s].forward_all, stages[s].backward);
 }
 
-// m_none for a single stage: the memory that F_ck of s or F_none of `stage` needs, while the
-// gradient of t is live.
+// m_none for a single stage: the memory for F_ck of s or F_none of `stage`, while the gradient of t
+// is live.
 int64_t NeedToPass(std::span<const Stage> stages, size_t s, size_t stage, size_t t) {
   const int64_t input = stage == s ? 0 : stages[stage - 1].output;
   return stages[t].gradient + input + stages[stage].forward;
@@ -238,13 +238,13 @@ void PersistentProgram::Fill(size_t s, size_t t) {
   int64_t need = 0;
   for (size_t k = s + 1; k <= t; ++k) {
     need = std::max(need, NeedToPass(stages_, s, k - 1, t));
-    Offer(s, t, k, need, enough);
+    TryChoice(s, t, k, need, enough);
   }
 }
 
-// The innermost loop, over plain arrays so that it is vectorised. With `enough` slots or more,
-// every stage runs once, which cannot be improved.
-void PersistentProgram::Offer(size_t s, size_t t, size_t k, int64_t need, int64_t enough) {
+// The innermost loop, over plain arrays so that it vectorises. With `enough` slots or more, every
+// stage runs once, which is already optimal.
+void PersistentProgram::TryChoice(size_t s, size_t t, size_t k, int64_t need, int64_t enough) {
   const int64_t output = stages_[k - 1].output;
   const int64_t time = TimeBetween(s, k);
   int64_t* const row = cost_.data() + Row(s, t);
@@ -270,7 +270,7 @@ size_t PersistentProgram::ChoiceAt(size_t s, size_t t, int64_t slots) const {
     if (slots < std::max(need, output)) continue;
     if (best == TimeBetween(s, k) + At(k, t, slots - output) + At(s, k - 1, slots)) return k;
   }
-  CKPLAN_CHECK(false, "a finite cost comes from one of the choices");
+  CKPLAN_CHECK(false, "one of the choices has the finite cost");
 }
 
 std::vector<StageRun> PersistentProgram::Runs() const {
@@ -316,7 +316,7 @@ int64_t PersistentProgram::PeakOf(std::span<const Stage> stages, size_t s, size_
 
 namespace {
 
-constexpr int64_t kSlots = 500;  // The authors' own program, rotor, uses as many.
+constexpr int64_t kSlots = 500;  // As in the authors' program, rotor.
 
 int64_t SlotCount(int64_t budget) { return std::min(budget, kSlots); }
 
@@ -326,7 +326,7 @@ int64_t BytesOf(int64_t slot, int64_t budget) {
   return budget / slots * slot + budget % slots * slot / slots;
 }
 
-// Returns the least number of slots that hold `bytes`; one more than exist if none does.
+// Returns the smallest number of slots that hold `bytes`, or one more than the total.
 int64_t SlotsFor(int64_t bytes, int64_t budget) {
   int64_t low = 0;
   int64_t high = SlotCount(budget) + 1;
@@ -338,7 +338,7 @@ int64_t SlotsFor(int64_t bytes, int64_t budget) {
   return low;
 }
 
-std::vector<Stage> InSlots(const std::vector<Stage>& stages, int64_t budget) {
+std::vector<Stage> ConvertToSlots(const std::vector<Stage>& stages, int64_t budget) {
   std::vector<Stage> rounded = stages;
   for (Stage& stage : rounded) {
     for (int64_t Stage::*size : {&Stage::output, &Stage::saved, &Stage::gradient, &Stage::forward,
@@ -349,15 +349,16 @@ std::vector<Stage> InSlots(const std::vector<Stage>& stages, int64_t budget) {
   return rounded;
 }
 
-// Returns the least budget whose slots hold the memory that `need` computes. Sizes are rounded up,
-// so no size takes more slots in a larger budget, and bisection finds the least. Twice the need in
-// bytes plus a slot for each of 64 stages allows for any rounding.
-int64_t LeastBudget(const std::vector<Stage>& stages, int64_t (*need)(std::span<const Stage>)) {
+// Returns the smallest budget whose slots hold the memory that `need` computes. Sizes are rounded
+// up, so no size takes more slots in a larger budget, and bisection works. The upper limit, twice
+// the need in bytes plus a slot for each of 64 stages, allows for any rounding.
+int64_t FindSmallestBudget(const std::vector<Stage>& stages,
+                           int64_t (*need)(std::span<const Stage>)) {
   int64_t low = std::max<int64_t>(1, need(stages));
   int64_t high = 2 * low;
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;
-    const bool fits = need(InSlots(stages, middle)) <= SlotCount(middle);
+    const bool fits = need(ConvertToSlots(stages, middle)) <= SlotCount(middle);
     (fits ? high : low) = fits ? middle : middle + 1;
   }
   return low;
@@ -368,8 +369,8 @@ class Rotor : public PreparedSolver {
   explicit Rotor(const Problem& problem)
       : graph_(problem.graph), chain_(FindStages(problem.graph, problem.vertices)) {
     if (chain_.stages.empty()) return;
-    min_budget_ = LeastBudget(chain_.stages, MinMemory);
-    max_budget_ = std::max(min_budget_, LeastBudget(chain_.stages, MemoryToSaveAll));
+    min_budget_ = FindSmallestBudget(chain_.stages, MinMemory);
+    max_budget_ = std::max(min_budget_, FindSmallestBudget(chain_.stages, MemoryToSaveAll));
   }
 
   Knob knob() const override {
@@ -386,7 +387,7 @@ class Rotor : public PreparedSolver {
       outcome.strategy = KeepAllSchedule({});
       return outcome;
     }
-    const PersistentProgram program(InSlots(chain_.stages, useful), SlotCount(useful));
+    const PersistentProgram program(ConvertToSlots(chain_.stages, useful), SlotCount(useful));
     if (!program.is_feasible()) {
       return MakeError(ErrorCode::kInfeasible,
                        fmt::format("rotor has no schedule within {} bytes", budget));

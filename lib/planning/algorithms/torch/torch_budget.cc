@@ -18,8 +18,8 @@ namespace ckplan {
 
 namespace {
 
-// Types of operators that compute much for each byte, as ONNX, PyTorch and authors of graphs name
-// them: whole words between dots, and parts of words, in lower case.
+// Operator types that compute much per byte, as ONNX, PyTorch and graph authors name them: whole
+// words between dots, and parts of words, in lower case.
 constexpr std::array<std::string_view, 8> kIntensiveWords = {"mm",  "bmm", "addmm", "baddbmm",
                                                              "rnn", "gru", "lstm",  "_scaled_mm"};
 constexpr std::array<std::string_view, 6> kIntensiveParts = {"conv",   "gemm",   "matmul",
@@ -80,7 +80,7 @@ void SavedValues::FindNeeds() {
   is_needed_.assign(At(problem_.value_count), false);
   for (int32_t op = border_; op < problem_.op_count; ++op) {
     for (const int32_t read : problem_.reads[op]) {
-      if (IsMade(read)) is_needed_[At(read)] = true;
+      if (IsForwardValue(read)) is_needed_[At(read)] = true;
     }
   }
   max_bytes_ = BytesOf(is_needed_);
@@ -101,7 +101,7 @@ void SavedValues::FindIntensive(const JointGraph& graph) {
 }
 
 // If Kept(v) is on the sink's side, v is read. If Made(v) is as well, v is recomputed, which reads
-// the inputs of its producer. A cut between the two saves v.
+// its producer's inputs. A cut between the two saves v.
 void SavedValues::BuildNetwork(const JointGraph& graph) {
   for (int32_t op = 0; op < border_; ++op) {
     PollStop();
@@ -113,14 +113,14 @@ void SavedValues::BuildNetwork(const JointGraph& graph) {
       }
       // Recomputing a value recomputes the memory that holds it.
       const int32_t storage = graph.value(ValueId(write)).storage.index();
-      if (storage != write && IsMade(storage)) {
+      if (storage != write && IsForwardValue(storage)) {
         network_.AddArc(Made(write), Made(storage), MaxFlow::kInfinite);
       }
     }
   }
 }
 
-// `may_rerun` marks compute-intensive operations that may be recomputed nonetheless.
+// `may_rerun` marks the compute-intensive operations that may be recomputed anyway.
 std::vector<bool> SavedValues::Cut(const std::vector<bool>& may_rerun) {
   using Terminal = MaxFlow::Terminal;
   for (int32_t op = 0; op < border_; ++op) {
@@ -134,12 +134,13 @@ std::vector<bool> SavedValues::Cut(const std::vector<bool>& may_rerun) {
   const std::vector<bool> is_before = network_.LargestSourceSide();
   std::vector<bool> saved(At(problem_.value_count));
   for (int32_t value = 0; value < problem_.value_count; ++value) {
-    saved[At(value)] = IsMade(value) && is_before[At(Made(value))] && !is_before[At(Kept(value))];
+    saved[At(value)] =
+        IsForwardValue(value) && is_before[At(Made(value))] && !is_before[At(Kept(value))];
   }
   return saved;
 }
 
-// Finds, for the first i items and each share, the largest recomputation cost of chosen items that
+// For the first i items and each share, finds the highest total recomputation cost of items that
 // fit.
 void SavedValues::FillKnapsack() {
   for (int32_t op = 0; op < border_; ++op) {
@@ -147,7 +148,7 @@ void SavedValues::FillKnapsack() {
     int64_t bytes = 0;
     for (const int32_t write : problem_.writes[op]) bytes += CostToSave(write);
     const double share = static_cast<double>(bytes) / static_cast<double>(max_bytes_);
-    // An item as large as all bytes that backward reads together fits no share below the whole.
+    // An item as large as everything that backward reads fits no share below the whole.
     if (share < 1) items_.push_back({op, std::llround(share * kWholeShare)});
   }
   std::vector<int64_t> best(kWholeShare + 1);
@@ -164,8 +165,8 @@ void SavedValues::FillKnapsack() {
   }
 }
 
-// Returns the operations whose results the knapsack leaves out.
-std::vector<bool> SavedValues::LeftOut(int64_t share) const {
+// Returns the operations whose results the knapsack doesn't save.
+std::vector<bool> SavedValues::FindUnsaved(int64_t share) const {
   std::vector<bool> left_out = is_intensive_;
   for (size_t i = items_.size(); i-- > 0;) {
     const size_t at = i * (kWholeShare + 1) + static_cast<size_t>(share);
@@ -179,10 +180,10 @@ std::vector<bool> SavedValues::LeftOut(int64_t share) const {
 std::vector<bool> SavedValues::Within(int64_t share) {
   if (share >= kWholeShare || max_bytes_ == 0) return is_needed_;
   const double bytes = static_cast<double>(share) / kWholeShare * static_cast<double>(max_bytes_);
-  if (static_cast<double>(BytesOf(by_cut_)) <= bytes) return by_cut_;  // Step 1 is enough.
-  // Step 2: the cut may also recompute the compute-intensive operations that the knapsack leaves
-  // out.
-  std::vector<bool> may_rerun = LeftOut(share);
+  if (static_cast<double>(BytesOf(by_cut_)) <= bytes) return by_cut_;  // Step 1 suffices.
+  // Step 2: the cut may also recompute the compute-intensive operations that the knapsack doesn't
+  // save.
+  std::vector<bool> may_rerun = FindUnsaved(share);
   if (may_rerun != last_may_rerun_) {
     last_cut_ = Cut(may_rerun);
     last_may_rerun_ = std::move(may_rerun);
@@ -228,17 +229,18 @@ class TorchBudget : public PreparedRunSolver {
 Result<std::unique_ptr<PreparedRunSolver>> PrepareTorchBudgetRuns(const JointGraph& graph,
                                                                   const SolveLimits&) {
   if (graph.ops().size() > kMaxOps) {
-    return MakeError(ErrorCode::kUnsupported,
-                     fmt::format("torch-budget plans up to {} operations of a training step, and "
-                                 "this one has {}",
-                                 kMaxOps, graph.ops().size()));
+    return MakeError(
+        ErrorCode::kUnsupported,
+        fmt::format("torch-budget is limited to {} operations of a training step; this one "
+                    "has {}",
+                    kMaxOps, graph.ops().size()));
   }
   auto solver = std::make_unique<TorchBudget>(graph);
   if (!solver->has_backward()) {
     return MakeError(
         ErrorCode::kUnsupported,
-        fmt::format("torch-budget saves values for the backward pass, and no operation "
-                    "of \"{}\" is of the phase \"backward\"",
+        fmt::format("torch-budget saves values for the backward pass, but no operation "
+                    "of \"{}\" has the phase \"backward\"",
                     graph.name()));
   }
   return std::unique_ptr<PreparedRunSolver>(std::move(solver));

@@ -1,5 +1,5 @@
-// Plans as torch.compile does for its setting activation_memory_budget, as far as that is publicly
-// described: a minimum cut, and a knapsack over the operations that the cut may not recompute.
+// Plans like torch.compile with activation_memory_budget, as far as its algorithm is public: a
+// minimum cut, and a knapsack over the operations that the cut may not recompute.
 //
 //   No paper. PyTorch's pull requests 126320 (the setting, the knapsack) and 177756 (the measures
 //   of memory), and He, Yu, "Transcending Runtime-Memory Tradeoffs in Checkpointing by being
@@ -12,10 +12,10 @@
 //      products, attention. Elementwise operations and normalisations may be.
 //   2. If that exceeds the share, a 0/1 knapsack chooses which results of compute-intensive
 //      operations to save: their bytes fit the share, in units of 1/10,000 of all, and the cost of
-//      recomputing them is as large as possible. The others may be recomputed, and the cut is made
-//      once more.
-// Backward runs in its own order; values that it reads and that were not saved are recomputed just
-// before.
+//      recomputing them is as large as possible. The others may be recomputed, and the cut is
+//      repeated.
+// Backward runs in its own order; values that it reads but that were not saved are recomputed just
+// before use.
 //
 // Guarantee  none: the limit is on saved bytes and not on the peak. So all settings from 0 to 100
 //            are tried, and a budget gets the best of those whose simulated peak is within it.
@@ -45,28 +45,26 @@
 
 namespace ckplan {
 
-// Chooses the values to save between the forward and the backward pass: steps 1 and 2 of
-// torch_budget.h.
+// Chooses the values to save between the forward and the backward pass: steps 1 and 2 above.
 
 // Shares are measured in units of 1/10,000.
 inline constexpr int64_t kWholeShare = 10'000;
 
 class SavedValues {
  public:
-  // The graph and the problem must outlive this object. Takes O(10,000) steps for each
-  // compute-intensive operation.
+  // The graph and the problem must outlive this object. Takes 10,000 steps per compute-intensive
+  // operation.
   SavedValues(const JointGraph& graph, const RunProblem& problem);
 
-  // Returns the first operation of the backward pass; the number of operations if there is none.
+  // Returns the first operation of the backward pass, or the number of operations if there is none.
   int32_t border() const { return border_; }
-  // Returns for each value whether it is saved within the share. Values that occupy no memory may
-  // be saved.
+  // Returns, for each value, whether to save it within the share. May save values without memory.
   std::vector<bool> Within(int64_t share);
 
  private:
   struct Item {
     int32_t op;
-    int64_t weight;  // In units of the share.
+    int64_t weight;  // In units of 1/10,000.
   };
 
   void FindNeeds();
@@ -74,11 +72,11 @@ class SavedValues {
   void BuildNetwork(const JointGraph& graph);
   void FillKnapsack();
   std::vector<bool> Cut(const std::vector<bool>& may_rerun);
-  std::vector<bool> LeftOut(int64_t share) const;
+  std::vector<bool> FindUnsaved(int64_t share) const;
   int64_t BytesOf(const std::vector<bool>& saved) const;
   int64_t CostToSave(int32_t value) const;
-  // Returns whether the forward pass makes the value.
-  bool IsMade(int32_t value) const {
+  // Tells whether the forward pass computes the value.
+  bool IsForwardValue(int32_t value) const {
     const int32_t producer = problem_.producer[static_cast<size_t>(value)];
     return producer >= 0 && producer < border_;
   }
@@ -88,14 +86,14 @@ class SavedValues {
 
   const RunProblem& problem_;
   int32_t border_ = 0;
-  std::vector<bool> is_needed_;     // Per value: made in forward, read in backward.
+  std::vector<bool> is_needed_;     // By value: computed in forward, read in backward.
   std::vector<bool> is_intensive_;  // Per operation.
   int64_t max_bytes_ = 0;           // The sum over all needed values.
   MaxFlow network_;
   std::vector<bool> by_cut_;  // The values saved by step 1.
   std::vector<Item> items_;
   std::vector<bool> is_taken_;        // [item * (kWholeShare + 1) + share]
-  std::vector<bool> last_may_rerun_;  // The argument of the last cut in step 2, and its result.
+  std::vector<bool> last_may_rerun_;  // The last cut of step 2: its argument and result.
   std::vector<bool> last_cut_;
 };
 

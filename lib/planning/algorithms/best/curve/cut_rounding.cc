@@ -11,11 +11,11 @@
 namespace ckplan {
 namespace {
 
-// A pass over all reruns that leaves out none ends the search; most of what there is to find, the
-// first one finds.
+// A pass over all reruns that removes none ends the search. The first pass finds most of what there
+// is to find.
 constexpr int kMaxPasses = 2;
 
-// The most runs that are left out together with the one that read their values.
+// How many runs may be removed together with the one that reads their values.
 constexpr int kMaxUnread = 64;
 
 class SpareReruns {
@@ -50,7 +50,7 @@ class SpareReruns {
     return ops;
   }
 
-  // Tries each run of the operation but the first, from the last to the first.
+  // Tries each rerun of the operation, from last to first.
   bool LeaveOutOneOf(int32_t op) {
     for (size_t k = sequence_.RunsOf(op).size(); k-- > 1;) {
       if (!sequence_.MayErase(op, k)) continue;
@@ -67,7 +67,7 @@ class SpareReruns {
     return false;
   }
 
-  // Erases reruns that were there only for the erased run, and those that were there for these.
+  // Erases reruns that only served the erased run, and those that only served these.
   void EraseUnreadBefore(int32_t erased) {
     std::vector<int32_t> values(problem_.reads[erased].begin(), problem_.reads[erased].end());
     for (int i = 0; i < kMaxUnread && !values.empty(); ++i) {
@@ -87,9 +87,9 @@ class SpareReruns {
   RunSequence sequence_;
 };
 
-// Finds the values to keep across each moment: those of the choice, and those that must not be made
-// again and that are needed after a later moment. The network does not demand these where every
-// plan keeps a value across the earlier moment that is made from them.
+// Finds the values to keep across each moment: those of the choice, and those that must not be
+// recomputed and are needed after a later moment. The network does not require the latter if every
+// plan keeps a value computed from them across the earlier moment.
 class Staying {
  public:
   Staying(const RunProblem& problem, std::span<const OpId> order, const NestedNetwork& network)
@@ -115,8 +115,8 @@ class Staying {
   }
 
  private:
-  // Adds what must stay across the moment before, so that what is kept across this one can be made
-  // in between.
+  // Adds what must stay across the previous moment, so that what is kept across this one can be
+  // computed in between.
   void NeedBefore(size_t moment) {
     std::vector<bool> is_there = network_.is_certain(moment - 1);
     for (const int32_t value : kept_[moment - 1]) is_there[At(value)] = true;

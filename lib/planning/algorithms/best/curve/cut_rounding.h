@@ -12,20 +12,21 @@
 
 namespace ckplan {
 
-// Returns the order with reruns that leave across each moment what the network's last cut keeps.
-// Its peak at the moments is what the cut says; between them, nothing limits it.
+// Returns the order with reruns such that each moment keeps what the network's last cut keeps. Its
+// peak at the moments is that of the cut; between them, nothing limits it.
 Runs RunsOfCut(const RunProblem& problem, std::span<const OpId> order,
                const NestedNetwork& network);
 
-// Returns a plan within the budget by evicting values, those that a cut keeps (`kept`, by value)
-// only as a last resort; nothing if the rule finds none. Reruns come as late as they can.
+// Returns a plan within the budget by evicting values; those that a cut keeps (`kept`, by value)
+// only as a last resort. Returns nothing if the rule finds no plan. Reruns come as late as
+// possible.
 std::optional<Runs> EvictedAround(const RunProblem& problem, std::span<const OpId> order,
                                   int64_t budget, const EvictionRule& rule,
                                   const std::vector<bool>& kept);
 
-// Leaves out reruns, the dearest for their bytes first, as long as the peak stays within the
-// budget; with each goes what only it reads. `runs` must be a plan. Returns it unchanged if it
-// exceeds the budget.
+// Removes reruns, the most costly per byte first, as long as the peak fits the budget, together
+// with runs that only they read. `runs` must be a plan. Returns it unchanged if it exceeds the
+// budget.
 Runs WithoutSpareReruns(const RunProblem& problem, const Runs& runs, int64_t budget);
 
 }  // namespace ckplan

@@ -12,13 +12,13 @@ namespace {
 constexpr int32_t kSink = 0;
 constexpr int32_t kNoNode = -1;
 
-// Capacities sum up to at most 2^60, below the limit of MaxFlow.
+// The sum of capacities is at most 2^60, below the limit of MaxFlow.
 constexpr int kNestedCapacityBits = 60;
 
-// The price of a byte that makes all bytes worth all costs has about this many bits.
+// The price per byte at which all bytes cost as much as all reruns has about this many bits.
 constexpr int kPriceBits = 30;
 
-// Discounts that break ties are in parts of 2^kDiscountBits, and at most about a thousandth.
+// Discounts that break ties are in parts of 2^kDiscountBits, at most about a thousandth.
 constexpr int kDiscountBits = 20;
 constexpr int64_t kLargestDiscount = (int64_t{1} << kDiscountBits) / 1000;
 
@@ -33,7 +33,7 @@ int BitsOf(int64_t amount) {
 
 }  // namespace
 
-// Lays out the nodes and arcs of all moments, one after the other.
+// Lays out the nodes and arcs of all moments, one after another.
 class NestedNetwork::Builder {
  public:
   Builder(const RunProblem& problem, std::span<const OpId> order, std::span<const int32_t> moments)
@@ -116,7 +116,7 @@ class NestedNetwork::Builder {
     values_.push_back(value);
   }
 
-  // The rerun is paid at the first moment that has a node for it.
+  // The first moment that has a node for the rerun pays for it.
   int32_t NodeOfRerun(int32_t op, const Level& level) {
     if (op_node_[At(op)] != kNoNode) return op_node_[At(op)];
     const int32_t node = op_node_[At(op)] = next_node_++;
@@ -143,7 +143,7 @@ class NestedNetwork::Builder {
   const std::span<const OpId> order_;
   std::vector<int32_t> position_;   // Each operation's position in the order.
   std::vector<int32_t> last_read_;  // The position of each value's last reader.
-  // For the moment that is being added.
+  // For the moment being added.
   std::vector<int32_t> value_node_;
   std::vector<int32_t> op_node_;
   std::vector<int32_t> values_;
@@ -185,9 +185,8 @@ int64_t NestedNetwork::Solve() {
   return least_cut;
 }
 
-// Capacities are costs times 2^scale, rounded down, for the largest scale at which they sum up to
-// no more than 2^kNestedCapacityBits. None is above the true one, so the cut is not above the true
-// one either.
+// Capacities are costs times 2^scale, rounded down, for the largest scale at which their sum is at
+// most 2^kNestedCapacityBits. Each is at most the true one, so the cut is, too.
 //
 // Nothing overflows 128 bits: prices are at most 2^60, and bytes less than 2^56; the scale is at
 // most price_shift_, so a product is shifted to the right.

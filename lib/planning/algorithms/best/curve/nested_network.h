@@ -1,19 +1,19 @@
-// The cheapest choice of what to keep at several moments of an order at once, as one minimum cut.
+// The cheapest choice of what to keep at several moments of an order, as one minimum cut.
 // docs/bounds.md (Theorem 12) proves that each cut bounds every plan of the order.
 //
 //   moment i                        source ──inf──▶ N_u ──price·bytes──▶ R_m ──cost──▶ sink
 //                                                                         ▲
 //   moment j, after i               source ──inf──▶ N_u ──price·bytes──▶ R_m
 //
-// N_u of a moment: u, made before it, is needed at it or later. R_m: m, which has run before it,
-// runs again after it. A value that is needed is kept across the moment, or its producer runs
-// again, and then the producer's reads are needed, too. What runs again after the later moment runs
-// again after the earlier one, where its cost is paid, once.
+// N_u of a moment: u, computed before it, is needed at it or later. R_m: m, which has run before
+// it, reruns after it. A needed value is either kept across the moment, or its producer reruns, and
+// then the producer's reads are needed, too. What reruns after the later moment also reruns after
+// the earlier one, which pays for it once.
 //
-// Each moment has a price for a byte kept across it. For any prices, the cheapest choice less the
-// prices of the whole budget is a line in the budget that no plan lies below.
+// Each moment has a price per byte kept across it. For any prices, the cost of the cheapest choice,
+// less the price of the whole budget, is a line in the budget that no plan lies below.
 //
-// Cost  one minimum cut for each list of prices, on a network of about the operations before each
+// Cost  one minimum cut per list of prices, on a network of about the operations before each
 //       moment, times the number of moments.
 #pragma once
 
@@ -29,7 +29,7 @@
 
 namespace ckplan {
 
-// A proven bound of the added time for every budget at once: a line that falls as the budget grows.
+// A proven bound on the added time for all budgets at once: a line that falls as the budget grows.
 //
 //   added time
 //        |\                      Each cut of a NestedNetwork gives one line. No plan lies below any
@@ -39,13 +39,13 @@ namespace ckplan {
 //        +------------------ budget
 
 // The added cost of every plan within a budget of B bytes is at least (at_zero - slope * B) /
-// 2^shift. All of it is whole numbers, so nothing is lost or gained by rounding.
+// 2^shift. All of these are integers, so nothing is rounded.
 struct BoundLine {
   __int128 at_zero = 0;
   __int128 slope = 0;  // At least 0.
   int shift = 0;
 
-  // Returns the least whole cost on or above the line, at least 0: costs are whole numbers.
+  // Returns the smallest integer cost on or above the line, at least 0.
   int64_t CostWithin(int64_t budget) const {
     const __int128 above = at_zero - slope * budget;
     if (above <= 0) return 0;
@@ -54,7 +54,7 @@ struct BoundLine {
     return static_cast<int64_t>(std::min((above + unit - 1) / unit, kMost));
   }
 
-  // Returns the least budget for which the line allows a plan that adds at most `cost`.
+  // Returns the smallest budget for which the line allows a plan that adds at most `cost`.
   int64_t LeastBudget(int64_t cost) const {
     const __int128 above = at_zero - (static_cast<__int128>(cost) << shift);
     if (above <= 0 || slope == 0) return 0;
@@ -75,37 +75,37 @@ class NestedNetwork {
   NestedNetwork(const RunProblem& problem, std::span<const OpId> order,
                 std::span<const int32_t> moments);
 
-  // Above a price of 2^kMaxPriceBits / 2^price_shift() for a byte, nothing overflows any more.
+  // Prices per byte up to 2^kMaxPriceBits / 2^price_shift() cannot overflow.
   static constexpr int kMaxPriceBits = 60;
-  // Prices are whole numbers of 2^-price_shift() of a cost for each byte.
+  // Prices are integers in units of 2^-price_shift() of a cost per byte.
   int price_shift() const { return price_shift_; }
 
   size_t moment_count() const { return moments_.size(); }
   std::span<const int32_t> moments() const { return moments_; }
   int32_t node_count() const { return node_count_; }
   int64_t work() const { return flow_.work(); }
-  // What every plan has in memory at the moment, its operation's own needs included.
+  // The memory of every plan at the moment, including its operation's own needs.
   int64_t fixed_bytes(size_t moment) const { return levels_[moment].fixed_bytes; }
 
-  // Whether reruns early in the order get a little cheaper, by at most a thousandth of their cost.
-  // Layers that equal each other are otherwise all kept or all run again at one price. Costs only
-  // fall, so the line is a bound all the same.
+  // kBreak makes reruns early in the order slightly cheaper, by at most a thousandth of their cost.
+  // Otherwise, equal layers are either all kept or all recomputed at one price. Costs only fall, so
+  // the line is still a bound.
   enum class Ties : uint8_t { kKeep, kBreak };
 
   // Finds the cheapest choice at these prices, and returns the line that it proves.
   BoundLine Cut(std::span<const int64_t> prices, Ties ties);
-  // Finds the fewest bytes that any plan has in memory at the moment, the fixed ones included.
+  // Finds the minimum memory of any plan at the moment, including the fixed bytes.
   int64_t MinBytes(size_t moment);
 
   // The choice of the last cut.
   NestedChoice Choice() const;
-  // Keeps all that is needed: nothing runs again.
+  // Keeps everything needed, without reruns.
   NestedChoice KeepAll() const;
-  // The values that the last cut keeps across a moment, besides those that every plan keeps.
+  // The values that the last cut keeps across a moment, on top of those that every plan keeps.
   std::vector<std::vector<int32_t>> KeptByMoment() const;
-  // By value: kept across the moment by every plan, or without bytes.
+  // By value: every plan keeps it across the moment, or it has no bytes.
   const std::vector<bool>& is_certain(size_t moment) const { return levels_[moment].is_certain; }
-  // By value: kept across the moment by the last cut, or certain.
+  // By value: the last cut keeps it across the moment, or it is certain.
   std::vector<bool> KeptAt(size_t moment) const;
 
  private:

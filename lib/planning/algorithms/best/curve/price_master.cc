@@ -9,7 +9,7 @@
 namespace ckplan {
 namespace {
 
-// After this many pivots the prices are taken as they are: any prices give a bound.
+// After this many pivots, take the prices as they are: any prices give a bound.
 constexpr int kMaxPivots = 400;
 // After this many, the first improving column enters instead of the best, which ends cycles.
 constexpr int kPivotsByBest = 200;
@@ -18,8 +18,8 @@ constexpr double kMinPivot = 1e-9;
 // Bytes are counted in units of this part of the largest room.
 constexpr double kUnitParts = 1e3;
 
-// A revised simplex. Rows are the moments, and the sum of shares. Columns are the choices, then the
-// unused room at each moment, then the bytes above it.
+// A revised simplex. Rows are the moments and the sum of shares. Columns are the choices, then the
+// unused room at each moment, then the excess bytes.
 class Simplex {
  public:
   Simplex(const std::vector<NestedChoice>& choices, std::span<const int64_t> room, double unit,
@@ -71,7 +71,7 @@ class Simplex {
     return column < choices_.size() + moments_ ? 0.0 : dearest_;
   }
 
-  // The first choice alone is a solution, with room left or bytes above it.
+  // The first choice alone is a solution, with unused room or excess bytes.
   void StartFromFirst() {
     level_[moments_] = 1;
     basis_[moments_] = 0;

@@ -19,17 +19,17 @@ namespace {
 // A network has at most this many nodes, unless it has a single moment.
 constexpr int64_t kMaxNodes = 1'000'000;
 
-// The most rounds in which moments are added, and the most moments added in one round.
+// The maximum number of rounds that add moments, and of moments added per round.
 constexpr int kMomentRounds = 8;
 constexpr int kMomentsAtOnce = 4;
-// Cuts at multiples of the prices, for the plan that shows which moment is missing.
+// Cuts at multiples of the prices to find the plan that shows which moment is missing.
 constexpr int kCutsForMoment = 8;
 
-// Cuts for a bound alone.
+// Cuts for a bound without plans.
 constexpr int kCutsForProof = 24;
 
-// Prices are found once the bound is this many times nearer to the best mix of choices than a
-// settled budget's plan has to be.
+// Stop looking for prices once the bound is this many times closer to the best mix of choices than
+// a settled budget's plan must be.
 constexpr double kPriceParts = 5;
 
 // If even the bound adds this many steps, hardly any plan fits.
@@ -43,10 +43,10 @@ constexpr double kLargestMultiple = 16;
 constexpr double kMinMultiple = 0.995;
 constexpr double kNearMultiples = 1e-7;
 
-// Where more operations than this would have to run again for one value, plans seldom pay.
+// If one value takes more operations than this to recompute, plans rarely pay off.
 constexpr size_t kMaxCurveAncestors = 64;
 
-// The rules of eviction by how often each gave the best plan, on the models of testdata/models.
+// The eviction rules by how often each gave the best plan on the models of testdata/models.
 constexpr std::array kEvictions = {EvictionRule{1, 1, 2, true, kMaxCurveAncestors},
                                    EvictionRule{2, 1, 2, true, kMaxCurveAncestors},
                                    EvictionRule{1, 1, 1, true, kMaxCurveAncestors},
@@ -60,10 +60,10 @@ constexpr size_t kUnguided = 2;
 // Rules for budgets on the way to other answers.
 constexpr size_t kEvictionsOnTheWay = 2;
 
-// Up to this many operations, all rules take no longer than the other parts.
+// Up to this many operations, all rules together take no longer than the other parts.
 constexpr size_t kFewCurveOps = 500;
 
-// Up to this many operations, all rules are tried where the few above find nothing.
+// Up to this many operations, try all rules if the few above find nothing.
 constexpr size_t kAllRulesOps = 2'000;
 
 // A plan that adds less than a step divided by this has few reruns.
@@ -173,7 +173,7 @@ bool TradeOffCurve::Offer(const Runs& runs) {
   const RunRules* const rules = problem_->rules();
   const Runs constrained = rules == nullptr ? runs : ConstrainedTo(*rules, runs);
   bool is_taken = OfferOne(constrained);
-  // As they are, the runs may make memory anew that an alias still holds.
+  // As they are, the runs may recompute memory that an alias still holds.
   if (has_aliases_) is_taken |= OfferOne(RerunAliases(problem_->graph(), constrained));
   return is_taken;
 }
@@ -188,7 +188,7 @@ bool TradeOffCurve::OfferOne(Runs runs) {
   const auto at = std::find_if(plans_.begin(), plans_.end(),
                                [&](const PlanOnCurve& plan) { return plan.peak > peak; });
   if (at != plans_.begin() && std::prev(at)->overhead <= overhead) return false;
-  // Those with no less memory that take no less time are superseded.
+  // Plans with at least as much memory and time are superseded.
   const auto is_superseded = [&](const PlanOnCurve& plan) {
     return plan.peak >= peak && plan.overhead >= overhead;
   };
@@ -237,7 +237,7 @@ bool TradeOffCurve::OfferExpanded() {
   return Offer(RunsOfCut(problem_->flat(), order_, *network_));
 }
 
-// Returns whether prices were found at which plans may fit.
+// Returns whether it found prices at which plans may fit.
 bool TradeOffCurve::FindPrices(const Question& question, int cuts) {
   const int64_t budget = question.budget;
   std::vector<int64_t> room;
@@ -268,7 +268,7 @@ bool TradeOffCurve::FitsAtMoments(int64_t budget) const {
   return true;
 }
 
-// Cuts at multiples of the prices, to get near the least multiple whose cut `fits`.
+// Cuts at multiples of the prices, to approach the smallest multiple whose cut `fits`.
 void TradeOffCurve::CutAtMultiples(const std::vector<double>& prices, int cuts,
                                    const std::function<bool()>& fits) {
   const auto fits_at = [&](double multiple) {
@@ -337,8 +337,8 @@ bool TradeOffCurve::AddMoments(const std::map<int32_t, int64_t>& excess, const C
   return is_any;
 }
 
-// Adds moments until the plans of the cuts for these budgets fit, or there are enough moments. Of
-// several budgets, every other one is looked at in each round.
+// Adds moments until the cuts' plans for these budgets fit, or there are enough moments. With
+// several budgets, each round considers every other one.
 void TradeOffCurve::PickMoments(const std::vector<Question>& questions, const CurveWork& work) {
   if (network_ == nullptr) Rebuild();
   const size_t stride = questions.size() > 1 ? 2 : 1;
@@ -358,8 +358,8 @@ void TradeOffCurve::PickMoments(const std::vector<Question>& questions, const Cu
   }
 }
 
-// Evicts with the first `rules`, guided by the last cut, and with a few that are not guided, until
-// the question is settled.
+// Evicts with the first `rules`, guided by the last cut, and with a few unguided ones, until the
+// question is settled.
 void TradeOffCurve::EvictAt(const Question& question, bool has_prices, size_t rules) {
   if (rules == 0) return;
   bool has_any = false;
@@ -381,7 +381,7 @@ void TradeOffCurve::EvictAt(const Question& question, bool has_prices, size_t ru
   }
   if (IsSettled(question) || (rules == 1 && (has_any || !question.is_read))) return;
   try_rules(all.first(std::min(rules, kUnguided)), {});
-  // Near the least peak, few rules find a plan.
+  // Near the lowest peak, few rules find a plan.
   if (!has_any && order_.size() <= kManyOpsOnCurve) try_rules(kDeepEvictions, {});
   const bool is_small = order_.size() <= kFewCurveOps;
   if (!question.is_read || (has_any && !is_small) || IsSettled(question)) return;
@@ -452,13 +452,13 @@ void TradeOffCurve::Prove(int64_t budget) {
 }
 
 // Reads where the bound allows less than `most_added` by as much as plans are above the bound, or
-// in the middle between the least peak reached and the largest budget without such a plan.
+// halfway between the lowest peak reached and the largest budget without such a plan.
 void TradeOffCurve::ReadWithin(int64_t most_added, const CurveWork& asked) {
   const CurveWork work = ForSize(asked, order_.size());
   const int64_t near = Fastest().peak / kNearPeakParts;
   int64_t refused = MinPeakWithin(most_added) - 1;
   std::optional<int64_t> above_bound;
-  // On large graphs, plans near the least peak have the most reruns and take longest to find.
+  // On large graphs, plans near the lowest peak have the most reruns and take longest to find.
   if (order_.size() > kManyOpsOnCurve && most_added > kHopelessSteps * once_) return;
   for (int reading = 0; reading < work.readings; ++reading) {
     const PlanOnCurve& reached = LeastWithin(most_added);
@@ -466,13 +466,13 @@ void TradeOffCurve::ReadWithin(int64_t most_added, const CurveWork& asked) {
     if (reached.overhead > most_added || reached.peak - refused <= near + 1) return;
     if (!above_bound) above_bound = reached.overhead - BoundWithin(reached.peak);
     int64_t budget = MinPeakWithin(most_added - *above_bound);
-    // Plans come in steps where layers equal each other: the next one may be far above.
+    // Equal layers make plans come in steps: the next one may be far above.
     if (reading > 1) budget = std::max(budget, refused + near * (int64_t{1} << reading) / 2);
     if (budget <= refused || budget > reached.peak - near) {
       budget = refused + (reached.peak - refused) / 2;
     }
     Question question = Ask(budget, work);
-    // Little is run again near the largest peak, so that more work costs little there.
+    // Little is recomputed near the largest peak, so more work costs little there.
     question.is_read = most_added - least_added_ <= once_ / kFewRerunsParts;
     Answer(question, work);
     const PlanOnCurve* const best = BestWithin(budget);

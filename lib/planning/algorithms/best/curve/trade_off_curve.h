@@ -9,14 +9,13 @@
 //        +------------------ peak
 //
 // Every minimum cut over nested moments (nested_network.h) gives both a line, which bounds all
-// budgets at once, and a plan. The prices at which to cut for a budget come from a small linear
-// program over all cuts so far (price_master.h), so a budget beside one that is known costs a few
-// cuts. Where the plan of a cut exceeds the budget between the moments, there is a new moment. What
-// the cut keeps then guides an eviction (cut_rounding.h), whose plans fit.
+// budgets at once, and a plan. The prices for a budget come from a small linear program over all
+// cuts so far (price_master.h), so a budget next to a known one costs only a few cuts. If a cut's
+// plan exceeds the budget between the moments, a new moment is added. What the cut keeps then
+// guides an eviction (cut_rounding.h), whose plans fit.
 //
-// Whatever is asked for, plans and lines are only added: an answer never gets worse. Work is
-// counted in cuts and plans, so the same questions in the same order have the same answers
-// everywhere.
+// Plans and lines are only ever added, so an answer never gets worse. Work is counted in cuts and
+// plans, so the same questions in the same order get the same answers everywhere.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +38,7 @@ namespace ckplan {
 
 class BestProblem;
 
-// How much a curve does for each budget. A budget is settled once the gap between its plan and its
+// How much work a curve does per budget. A budget is settled once the gap between its plan and its
 // bound is one part in `settled_parts` of a step.
 struct CurveWork {
   int64_t settled_parts = 1'000;
@@ -48,8 +47,8 @@ struct CurveWork {
   int cuts = 12;        // For the prices of a budget.
   int evictions = 4;    // Rules of eviction, guided by the cut, for a budget that is read.
   int scaled_cuts = 8;  // Cuts at multiples of the prices, for a budget that is read.
-  int readings = 4;     // The most that ReadWithin makes.
-  // Plans for a budget that is read leave out the reruns that it has room for.
+  int readings = 4;     // The maximum in ReadWithin.
+  // Plans for a budget that is read omit reruns that the budget makes unnecessary.
   bool drops_spare = true;
 };
 
@@ -65,47 +64,47 @@ class TradeOffCurve {
     Runs runs;
   };
 
-  // Keeps a reference to `problem`, and begins with the order itself, in which each operation comes
-  // once and after those it needs.
+  // Keeps a reference to `problem`, and begins with the order itself, which has each operation once
+  // and after those it needs.
   TradeOffCurve(BestProblem* problem, Runs order);
 
   const Runs& order() const { return order_; }
   // By rising peak and falling overhead; never empty.
   const std::vector<PlanOnCurve>& plans() const { return plans_; }
   std::vector<CurvePoint> Points() const;
-  // The plan of least time within the budget; null if none is known.
+  // The fastest known plan within the budget, or null.
   const PlanOnCurve* BestWithin(int64_t budget) const;
   // The plan with the lowest peak that adds at most this, or the fastest plan if none does.
   const PlanOnCurve& LeastWithin(int64_t most_added) const;
   const PlanOnCurve& Fastest() const { return plans_.back(); }
 
-  // No plan of the order adds less within this budget.
+  // A lower bound on the added time of the order's plans within this budget.
   int64_t BoundWithin(int64_t budget) const;
-  // No plan of the order that adds at most this has a lower peak.
+  // A lower bound on the peak of the order's plans that add at most this.
   int64_t MinPeakWithin(int64_t most_added) const;
-  // The program over moments (docs/bounds.md) whose solution these bounds are at most.
+  // The program over moments (docs/bounds.md) that these bounds relax.
   OverheadProof proof() const {
     return moments_.size() > 1 ? OverheadProof::kMoments : OverheadProof::kOneCut;
   }
-  // No plan of the order has a lower peak.
+  // A lower bound on the peak of the order's plans.
   int64_t least_peak() const { return least_peak_; }
 
-  // Takes in a plan that is known. Returns whether it is on the curve now. Its first runs may come
-  // in another order; the bounds say nothing about it then.
+  // Adds a known plan. Returns whether it is on the curve now. Its first runs may come in another
+  // order; then the bounds don't apply to it.
   bool Offer(const Runs& runs);
 
-  // Looks for plans and bounds at budgets spread over the whole curve.
+  // Searches for plans and bounds at budgets spread over the whole curve.
   void Trace(const CurveWork& work);
-  // Looks for a plan of little time within the budget, and for a bound of it. With `enough`, ends
-  // with a plan that adds no more, or with a proof that no plan does.
+  // Searches for a fast plan within the budget, and for a bound on its time. With `enough`, ends
+  // with a plan that adds at most this, or with a proof that none does.
   void Read(int64_t budget, const CurveWork& work, std::optional<int64_t> enough = std::nullopt);
-  // Looks for the bound alone.
+  // Searches for the bound only.
   void Prove(int64_t budget);
-  // Looks for a plan of little memory that adds at most this.
+  // Searches for a plan with little memory that adds at most this.
   void ReadWithin(int64_t most_added, const CurveWork& work);
 
  private:
-  // What is asked about one budget.
+  // A query about one budget.
   struct Question {
     int64_t budget = 0;
     int64_t tolerance = 0;
@@ -114,7 +113,7 @@ class TradeOffCurve {
   };
 
   Question Ask(int64_t budget, const CurveWork& work) const;
-  // Whether the plan for the budget is within the tolerance of the bound, or `enough` is decided.
+  // Tells whether the budget's plan is within the tolerance of the bound, or `enough` is decided.
   bool IsSettled(const Question& question) const;
   bool OfferOne(Runs runs);
   bool OfferExpanded();
@@ -149,7 +148,7 @@ class TradeOffCurve {
   std::unique_ptr<NestedNetwork> network_;
   std::unique_ptr<PriceMaster> master_;
   NestedChoice last_choice_;
-  // The prices found for a budget, by position in the order, to begin with after moments are added.
+  // The prices found for a budget, by position in the order: the start after adding moments.
   std::map<int64_t, std::map<int32_t, double>> known_prices_;
   std::map<int64_t, int64_t> answered_;  // By budget: the most settled_parts of an answer.
 };
