@@ -17,7 +17,7 @@ namespace ckplan {
 
 // How ckexec ends where memory runs out: for its main(), and for that of tests.
 inline constexpr GuardedProgram kGuardedExec{"ckexec", ExitCode::kInfeasible,
-                                             "take a smaller batch or model"};
+                                             "use a smaller batch or model"};
 
 // `arguments` is the command line without the program's name.
 Result<ExitCode> RunExec(std::vector<std::string> arguments);

@@ -110,7 +110,7 @@ void Agree(const Graph& graph, const PlanRequest& request, const Constraints& co
            const Schedule& schedule) {
   const std::vector<std::string> broken = BrokenConstraints(graph, request, schedule);
   CKPLAN_CHECK(broken.empty() == SatisfiesNaively(StepsOf(graph, schedule), constraints),
-               broken.empty() ? "the checker misses a constraint" : broken.front());
+               broken.empty() ? "the checker reports every broken constraint" : broken.front());
 }
 
 std::vector<std::string> FaultsOf(const TensorGraph& graph, const Plan& plan) {
@@ -131,7 +131,7 @@ void PlanBy(std::string_view algorithm, const Graph& graph, PlanRequest request,
     const Result<Constraints> constraints = ConstraintsOf(graph, request);
     if (!constraints.ok()) {
       CKPLAN_CHECK(!plan.ok() && plan.error().code == ErrorCode::kUsage,
-                   "no plan for constraints that are none of the graph");
+                   "no plan is found for constraints that don't fit the graph");
       return;
     }
     CKPLAN_CHECK(plan.ok(), plan.error().message);
@@ -140,7 +140,7 @@ void PlanBy(std::string_view algorithm, const Graph& graph, PlanRequest request,
     }
     Agree(graph, request, *constraints, plan->schedule);
     const Result<Plan> again = ReadPlanJson(WritePlanJson(*plan, graph), graph, "plan.json");
-    CKPLAN_CHECK(again.ok() && *again == *plan, "a plan that is written and read is the same plan");
+    CKPLAN_CHECK(again.ok() && *again == *plan, "writing and reading a plan preserves it");
     // A plan made without the constraints may break them, and both checks must then report it.
     PlanRequest free = request;
     free.keep = free.recompute = free.never_rerun = {};

@@ -19,7 +19,8 @@ void FuzzInference(FuzzInput input) {
   std::ofstream(path, std::ios::binary) << bytes;
   const Result<Model> model = LoadModel(path, {});
   if (model.ok()) return;
-  CKPLAN_CHECK(model.error().message.find('\n') == std::string::npos, "a refusal is one line");
+  CKPLAN_CHECK(model.error().message.find('\n') == std::string::npos,
+               "an error message is one line");
 }
 
 }  // namespace ckplan

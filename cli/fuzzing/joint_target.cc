@@ -30,12 +30,12 @@ constexpr size_t kMaxSearchedOps = 4;
 void CheckMoves(const JointGraph& graph, const Plan& plan) {
   const std::optional<NaiveFigures> naive =
       NaiveMoves(graph, plan.schedule, *plan.request.offload).Measure();
-  CKPLAN_CHECK(naive.has_value(), "an accepted plan obeys the rules of transfers");
-  CKPLAN_CHECK(naive->peak == plan.figures.peak.count(), "an accepted plan states its peak");
+  CKPLAN_CHECK(naive.has_value(), "an accepted plan follows the transfer rules");
+  CKPLAN_CHECK(naive->peak == plan.figures.peak.count(), "an accepted plan states its true peak");
   CKPLAN_CHECK(naive->host_peak == plan.figures.offload->host_peak.count(),
-               "an accepted plan states its peak on the host");
+               "an accepted plan states its true host peak");
   CKPLAN_CHECK(naive->makespan - graph.cost().count() == plan.figures.overhead.count(),
-               "an accepted plan states its overhead");
+               "an accepted plan states its true overhead");
 }
 
 // A plan that the checker has accepted must also pass the plainest check.
@@ -45,17 +45,17 @@ void CheckAgain(const JointGraph& graph, const Plan& plan) {
     CheckMoves(graph, plan);
   } else {
     NaiveRuns naive(graph, runs);
-    CKPLAN_CHECK(naive.Peak() == plan.figures.peak, "an accepted plan states its peak");
+    CKPLAN_CHECK(naive.Peak() == plan.figures.peak, "an accepted plan states its true peak");
     CKPLAN_CHECK(naive.TotalCost() - graph.cost() == plan.figures.overhead,
-                 "an accepted plan states its overhead");
+                 "an accepted plan states its true overhead");
   }
   const std::vector<Buffer> buffers = BuildTimeline(graph, plan.schedule).buffers;
   for (const std::string& fault : NaiveArenaFaults(buffers, plan.offsets)) {
     CKPLAN_CHECK(fault.empty(), fault);
   }
   const Result<Plan> again = ReadPlanJson(WritePlanJson(plan, graph), graph, "written.json");
-  CKPLAN_CHECK(again.ok(), "a plan that was written can be read");
-  CKPLAN_CHECK(*again == plan, "a plan that is written and read is the same plan");
+  CKPLAN_CHECK(again.ok(), "a written plan can be read");
+  CKPLAN_CHECK(*again == plan, "writing and reading a plan preserves it");
 }
 
 // A random schedule with transfers is a plan for the simulator, the checker and the plainest check
@@ -66,12 +66,13 @@ void CheckRandomMoves(const JointGraph& graph) {
   const TrainingStep step = TrainingStep(graph).WithLink(&link);
   const Schedule schedule = RandomMoves(rng, graph);
   const bool is_valid = NaiveMoves(graph, schedule, link).Measure().has_value();
-  CKPLAN_CHECK(Simulator(step).Run(schedule).ok() == is_valid, "two simulators agree");
+  CKPLAN_CHECK(Simulator(step).Run(schedule).ok() == is_valid, "both simulators agree on validity");
   if (!is_valid) return;
   Plan plan = AssemblePlan(step, schedule);
   plan.request.algorithm = "dtr";
   plan.request.offload = link;
-  CKPLAN_CHECK(CheckPlan(graph, plan).empty(), "the checker accepts what the simulator does");
+  CKPLAN_CHECK(CheckPlan(graph, plan).empty(),
+               "the checker accepts every schedule that the simulator accepts");
   CheckAgain(graph, plan);
 }
 
@@ -94,7 +95,7 @@ void PlanBy(std::string_view algorithm, const JointGraph& graph) {
   if (high <= low) return;
   request.budget = Budget::Of(low + Bytes((high - low).count() / 2));
   const Result<Plan> between = MakePlan(graph, request, {});
-  CKPLAN_CHECK(between.ok(), "more than the least budget is no refusal");
+  CKPLAN_CHECK(between.ok(), "a budget above the minimum is feasible");
   CheckAgain(graph, *between);
 }
 
@@ -102,12 +103,12 @@ void PlanBy(std::string_view algorithm, const JointGraph& graph) {
 
 void CheckJointGraph(const JointGraph& graph) {
   const Result<JointGraph> again = ReadJointGraphJson(WriteJointGraphJson(graph), "written.json");
-  CKPLAN_CHECK(again.ok(), "what was written can be read: " +
+  CKPLAN_CHECK(again.ok(), "a written graph can be read: " +
                                (again.ok() ? std::string() : again.error().message));
-  CKPLAN_CHECK(*again == graph, "a graph that is written and read is the same graph");
+  CKPLAN_CHECK(*again == graph, "writing and reading a graph preserves it");
   const std::vector<OpId> order = OwnOrder(graph);
   const Result<Simulation> simulation = Simulator(graph).Run(order);
-  CKPLAN_CHECK(simulation.ok(), "a graph's own order is a plan of it");
+  CKPLAN_CHECK(simulation.ok(), "a graph's own order is a valid schedule");
   CKPLAN_CHECK(BuildTimeline(graph, order).peak == simulation->peak,
                "the timeline and the simulator agree");
 }

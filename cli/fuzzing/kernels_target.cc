@@ -189,7 +189,7 @@ void RunOperator(Backend& backend, PreparedOp& op, const KernelRun& run, bool ha
   for (const std::string& fault : guarded.faults) CKPLAN_CHECK(fault.empty(), fault);
   const auto exact = RunForward(op, run);
   CKPLAN_CHECK(exact.outputs == guarded.outputs && exact.statistic == guarded.statistic,
-               "forward gives the same bits at other addresses");
+               "forward results don't depend on addresses");
   CompareWithReference(run, exact);
   if (!has_backward) return;
   const auto guarded_back =
@@ -197,7 +197,7 @@ void RunOperator(Backend& backend, PreparedOp& op, const KernelRun& run, bool ha
   for (const std::string& fault : guarded_back.faults) CKPLAN_CHECK(fault.empty(), fault);
   const auto exact_back = RunBackward(op, run, exact);
   CKPLAN_CHECK(exact_back.gradients == guarded_back.gradients,
-               "backward gives the same bits at other addresses");
+               "backward results don't depend on addresses");
 }
 
 // Sets which gradients are requested and arrive, as in a training step with this operator.

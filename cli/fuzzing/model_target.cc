@@ -53,7 +53,7 @@ void ReadWeights(const std::string& path, const StepGraph& step) {
     const Result<WeightContents> read = weights->Read(constant.name, constant.operand);
     if (!read.ok() || !read->bytes) continue;
     CKPLAN_CHECK(static_cast<int64_t>(read->bytes->size()) == constant.operand.bytes(),
-                 "a weight has the bytes of its operand");
+                 "a weight has as many bytes as its operand");
   }
 }
 
@@ -85,11 +85,11 @@ void PlanAndAnnotate(const std::string& path, const ModelSource& source, PlanReq
   CKPLAN_CHECK(embedded.ok() && *embedded == json, "the plan in an annotated model can be read");
   const auto markers = ReadMarkers(out);
   CKPLAN_CHECK(markers.ok() && FaultsOfMarkers(*markers, annotation).empty(),
-               "the markers of an annotated model are those that were written");
+               "an annotated model contains the markers that were written");
   PlanRequest again = request;
   const Result<ModelSource> annotated = Load(out, &again);
   CKPLAN_CHECK(annotated.ok(), "an annotated model can be loaded");
-  CKPLAN_CHECK(annotated->lowered.graph == graph, "annotating a model changes no graph");
+  CKPLAN_CHECK(annotated->lowered.graph == graph, "annotating a model doesn't change its graph");
   std::filesystem::remove(out);
 }
 

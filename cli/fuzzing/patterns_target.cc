@@ -98,7 +98,8 @@ void Choose(const TensorGraph& graph, const NamePatterns& patterns) {
   request.never_rerun = patterns;
   const Result<std::vector<bool>> chosen = ChooseByName(patterns, things, "operation");
   const Result<Constraints> constraints = ConstraintsOf(graph, request);
-  CKPLAN_CHECK(constraints.ok() == chosen.ok(), "constraints are refused with their patterns");
+  CKPLAN_CHECK(constraints.ok() == chosen.ok(),
+               "constraints are rejected if and only if their patterns are");
   const std::vector<std::string> faults = BrokenConstraints(graph, request, TwiceEach(graph));
   if (!chosen.ok()) {
     const bool has_fault = std::any_of(patterns.begin(), patterns.end(), [&](const auto& pattern) {
@@ -106,18 +107,20 @@ void Choose(const TensorGraph& graph, const NamePatterns& patterns) {
              std::none_of(things.begin(), things.end(),
                           [&](const auto& thing) { return IsMeant(pattern, thing); });
     });
-    CKPLAN_CHECK(chosen.error().code == ErrorCode::kUsage, "what fits nothing is refused as such");
-    CKPLAN_CHECK(has_fault, "only what fits nothing, or is too long, is refused");
-    CKPLAN_CHECK(!faults.empty(), "the checker refuses it as well");
+    CKPLAN_CHECK(chosen.error().code == ErrorCode::kUsage,
+                 "a pattern without a match is a usage error");
+    CKPLAN_CHECK(has_fault, "only patterns that match nothing or are too long are rejected");
+    CKPLAN_CHECK(!faults.empty(), "the checker rejects the same patterns");
     return;
   }
   size_t count = 0;
   for (size_t i = 0; i < things.size(); ++i) {
-    CKPLAN_CHECK((*chosen)[i] == IsChosenNaively(patterns, things[i]), "the last pattern decides");
-    CKPLAN_CHECK(constraints->runs_once[NodeId(i)] == (*chosen)[i], "what is chosen runs once");
+    CKPLAN_CHECK((*chosen)[i] == IsChosenNaively(patterns, things[i]),
+                 "the last matching pattern decides");
+    CKPLAN_CHECK(constraints->runs_once[NodeId(i)] == (*chosen)[i], "chosen operations run once");
     count += (*chosen)[i] ? 1 : 0;
   }
-  CKPLAN_CHECK(faults.size() == count, "the checker chooses the same");
+  CKPLAN_CHECK(faults.size() == count, "the checker chooses the same operations");
 }
 
 }  // namespace

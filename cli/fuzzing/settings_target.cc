@@ -26,7 +26,7 @@ struct TypedCommand {
     for (const PositionalDescription& positional : line.description().positionals) {
       if (!positional.is_optional) arguments.push_back("model.onnx");
     }
-    CKPLAN_CHECK(line.Parse(arguments).ok(), "a command without options is one");
+    CKPLAN_CHECK(line.Parse(arguments).ok(), "a command needs no options");
   }
 
   std::string name;
@@ -51,11 +51,12 @@ void PrintAndReadAgain(const Command& command, const TypedCommand& typed,
   const std::string printed = ConfigText(typed.name, typed.line, configured);
   TypedCommand again(command);
   const auto applied = ApplyConfigText(printed, "printed.toml", again.name, &again.line);
-  CKPLAN_CHECK(applied.ok(), "what is printed is read: " + applied.error().message);
+  CKPLAN_CHECK(applied.ok(), "printed settings can be read: " + applied.error().message);
   for (const OptionDescription& option : typed.line.description().options) {
     const std::string flag = option.LongFlag();
     if (typed.line.Typed(flag).empty()) continue;  // The default is printed as such.
-    CKPLAN_CHECK(again.line.Typed(flag) == typed.line.Typed(flag), "and sets the same: " + flag);
+    CKPLAN_CHECK(again.line.Typed(flag) == typed.line.Typed(flag),
+                 "a printed setting keeps its value: " + flag);
   }
 }
 
@@ -65,16 +66,17 @@ void Apply(const Command& command, std::string_view text) {
   const auto configured = ApplyConfigText(text, "ckplan.toml", typed.name, &typed.line);
   if (!configured.ok()) {
     const Error& error = configured.error();
-    CKPLAN_CHECK(error.code == ErrorCode::kUsage, "what is no settings is refused as such");
-    CKPLAN_CHECK(error.message.starts_with("ckplan.toml:"), "a fault names the file");
+    CKPLAN_CHECK(error.code == ErrorCode::kUsage, "invalid settings are a usage error");
+    CKPLAN_CHECK(error.message.starts_with("ckplan.toml:"), "an error names the file");
     return;
   }
   if (HasValueFromFile(*configured)) return;
   PrintAndReadAgain(command, typed, *configured);
   const Result<PlanRequest> request = typed.options.request.Read();
   if (request.ok()) return;
-  CKPLAN_CHECK(request.error().code == ErrorCode::kUsage, "a value is refused as such");
-  CKPLAN_CHECK(!WithOrigins(request.error(), *configured).message.empty(), "and the reason given");
+  CKPLAN_CHECK(request.error().code == ErrorCode::kUsage, "an invalid value is a usage error");
+  CKPLAN_CHECK(!WithOrigins(request.error(), *configured).message.empty(),
+               "the error has a message");
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ Result<Done> ReadHeadLine(const std::string& line, GoldenCase* golden) {
   } else if (line.starts_with(kEnvironmentMark)) {
     golden->environment.push_back(line.substr(kEnvironmentMark.size()));
   } else {
-    return MakeError(ErrorCode::kInvalidInput, "no line of a test's head: " + line);
+    return MakeError(ErrorCode::kInvalidInput, "unknown line in a test's head: " + line);
   }
   return Done{};
 }
@@ -41,10 +41,10 @@ Result<GoldenSection> ReadSectionLine(const std::string& line) {
   for (const std::string_view kind : kSectionKinds) {
     if (section.kind == kind) return section;
   }
-  return MakeError(ErrorCode::kInvalidInput, "no section of a test: " + line);
+  return MakeError(ErrorCode::kInvalidInput, "unknown section in a test: " + line);
 }
 
-// Says which bundle, or which of its cases, the message is about.
+// Prefixes the message with the bundle, or the case, that it is about.
 Error Within(const std::string& where, const Error& error) {
   return MakeError(error.code, where + ": " + error.message);
 }

@@ -88,12 +88,12 @@ void HostCopies::Arrive(int32_t index) { link_->Wait(under_way_[static_cast<size
 void HostCopies::Forget(int32_t index) {
   live_ -= copy(index).bytes;
   void* const memory = std::exchange(memory_[static_cast<size_t>(index)], nullptr);
-  if (is_apart_) forgotten_.push_back(memory);  // The device may not have done its work yet.
+  if (is_apart_) forgotten_.push_back(memory);  // Device work that uses it may still be queued.
 }
 
 namespace {
 
-// Does not add, because a sum of numbers from a file may overflow.
+// Avoids additions, because a sum of numbers from a file may overflow.
 bool LiesWithin(Bytes offset, Bytes bytes, Bytes slab) {
   return offset >= Bytes(0) && bytes >= Bytes(0) && bytes <= slab && offset <= slab - bytes;
 }

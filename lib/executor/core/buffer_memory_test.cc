@@ -120,12 +120,12 @@ TEST_CASE("host copies: moved tensors and gradients come back bit for bit, in pr
 
 TEST_CASE("host copies: a wait for a copy to the host that is missing is found") {
   ForgettingBackend backend(true, false);
-  CHECK(Says(FailureOf(backend), "but what came back from the host is not what was copied there"));
+  CHECK(Says(FailureOf(backend), "but the host returned other bytes than were copied to it"));
 }
 
 TEST_CASE("host copies: a wait for a copy back that is missing is found") {
   ForgettingBackend backend(false, true);
-  CHECK(Says(FailureOf(backend), "but what came back from the host is not what was copied there"));
+  CHECK(Says(FailureOf(backend), "but the host returned other bytes than were copied to it"));
 }
 
 TEST_CASE("host copies: a read before the wait is found") {
@@ -137,7 +137,7 @@ TEST_CASE("host copies: a read before the wait is found") {
                 [](const Action& action) { return action.kind == ActionKind::kArrive; });
   const ValidationReport report = small.Validate(small.KeepAll(), plan);
   REQUIRE(report.failures.size() == 1);
-  CHECK(Says(report.failures.front(), "which nothing has written"));
+  CHECK(Says(report.failures.front(), "which was never written"));
 }
 
 TEST_CASE("host copies: two copies in one place are found") {

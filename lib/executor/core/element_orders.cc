@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kAxes = 4;
 
-// The sets of tensors that are ordered alike, each with a tensor that stands for it.
+// Sets of tensors that must share an element order, each with a representative tensor.
 class TensorSets {
  public:
   explicit TensorSets(size_t tensors) : parent_(tensors) {
@@ -62,13 +62,12 @@ class OrderChooser {
 
   static size_t IndexOf(TensorId tensor) { return static_cast<size_t>(tensor.index()); }
 
-  // This tensor keeps the order of the model.
+  // Forces the model's order on this tensor.
   void Bind(TensorId tensor) {
     if (!tensor.is_none()) is_bound_[IndexOf(tensor)] = true;
   }
 
-  // Whether the operand is a tensor of four axes that could be ordered in two ways. A view of a
-  // tensor has other dimensions.
+  // True for a four-axis tensor whose order is free. A view of a tensor has other dimensions.
   bool HasChoice(const Operand& operand, TensorId tensor) const {
     return !tensor.is_none() && operand.dims.size() == kAxes && !HasOneOrder(operand.dims) &&
            step_.tensors[tensor].dims == operand.dims;
@@ -136,8 +135,8 @@ class OrderChooser {
   StepGraph& step_;
   const OrdersOfOp& orders_of_;
   TensorSets sets_;
-  std::vector<bool> is_bound_;   // By tensor: something needs the order of the model.
-  std::vector<bool> is_wanted_;  // By tensor: an operator prefers its channels last.
+  std::vector<bool> is_bound_;   // By tensor: something requires the model's order.
+  std::vector<bool> is_wanted_;  // By tensor: an operator prefers channels-last.
   IdVector<NodeId, ElementOrders> orders_;
 };
 

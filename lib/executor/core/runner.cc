@@ -201,7 +201,7 @@ Result<Done> Runner::Execute(const Action& action, RunState& state, BufferMemory
     case ActionKind::kIn:
     case ActionKind::kArrive:
     case ActionKind::kForget:
-      CKPLAN_CHECK(memory.host() != nullptr, "a program that copies to the host is given a host");
+      CKPLAN_CHECK(memory.host() != nullptr, "a program that copies to the host has host memory");
       return Transfer(action, state, *memory.host());
   }
   return Done{};
@@ -274,8 +274,7 @@ bool Runner::HasRoom(const Call& call, const RunState& state, int64_t bytes) con
          state.program.buffers[static_cast<size_t>(call.workspace)].bytes >= Bytes(bytes);
 }
 
-// A buffer that was planned for PyTorch's temporary tensors may be smaller than the workspace of
-// the operator here.
+// A buffer planned for PyTorch's temporary tensors may be smaller than this operator's workspace.
 void* Runner::WorkspaceOf(const Action& action, const Call& call, const RunState& state) const {
   const OpWorkspace& own = operators_.workspaces[call.node];
   const int64_t bytes = action.kind == ActionKind::kBackward ? own.backward : own.forward;
@@ -283,8 +282,8 @@ void* Runner::WorkspaceOf(const Action& action, const Call& call, const RunState
   return state.address[static_cast<size_t>(call.workspace)];
 }
 
-// Returns the place of gradients that are added to others: the buffer that is planned for them, or
-// the end of the workspace.
+// Returns where to compute gradients that are added to others: the planned buffer, or the end of
+// the workspace.
 void* Runner::ScratchOf(const Action& action, const Call& call, const RunState& state) const {
   const NodeId node = call.node;
   char* const workspace = static_cast<char*>(WorkspaceOf(action, call, state));

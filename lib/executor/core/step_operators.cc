@@ -18,7 +18,7 @@ namespace {
 
 enum class Saving { kNothing, kMask, kIndices, kInputs, kUnknown };
 
-// Returns whether the kernel reads its output, which PyTorch does not save.
+// True if the kernel reads its output, which PyTorch does not save.
 bool LacksOutput(const OpSpec& spec, Autograd autograd) {
   return !FindBackwardReads(spec, Autograd::kMinimal).outputs.empty() &&
          FindBackwardReads(spec, autograd).outputs.empty();
@@ -39,7 +39,7 @@ Saving SavingOf(const OpSpec& spec, Autograd autograd) {
   }
 }
 
-// An operator that does its work by a kernel.
+// An operator that wraps a kernel.
 class SavingOp : public PreparedOp {
  public:
   explicit SavingOp(std::unique_ptr<PreparedOp> kernel) : kernel_(std::move(kernel)) {}
@@ -53,7 +53,7 @@ class SavingOp : public PreparedOp {
   std::unique_ptr<PreparedOp> kernel_;
 };
 
-// `mask` is a kernel whose second output is the mask.
+// `mask` is a kernel with the mask as its second output.
 class MaskSavingOp final : public SavingOp {
  public:
   MaskSavingOp(std::unique_ptr<PreparedOp> kernel, std::unique_ptr<PreparedOp> mask)
@@ -92,8 +92,7 @@ class IndexSavingOp final : public SavingOp {
   }
 };
 
-// The first gradient that is asked for computes the output again and leaves it in the workspace,
-// after that of the kernel.
+// The first gradient recomputes the output into the workspace, after the kernel's part.
 class InputSavingOp final : public SavingOp {
  public:
   InputSavingOp(std::unique_ptr<PreparedOp> kernel, const OpSpec& spec, const Backend& backend)
@@ -127,7 +126,7 @@ class InputSavingOp final : public SavingOp {
 
 using PreparedOpPointer = std::unique_ptr<PreparedOp>;
 
-// Returns the spec with what the kernel reads, and without a statistic.
+// Returns the spec of the kernel alone: with what the kernel reads, and without a statistic.
 OpSpec KernelOf(const OpSpec& spec) {
   OpSpec kernel = spec;
   kernel.statistic_bytes = 0;
@@ -137,7 +136,7 @@ OpSpec KernelOf(const OpSpec& spec) {
   return kernel;
 }
 
-// Returns the spec with a second output that has the elements of the first.
+// Returns the spec with a second output that has as many elements as the first.
 OpSpec WithSecondOutput(OpSpec spec, ElementType type) {
   spec.outputs.resize(2);
   Operand& second = spec.outputs[1];
@@ -148,7 +147,7 @@ OpSpec WithSecondOutput(OpSpec spec, ElementType type) {
   return spec;
 }
 
-// PyTorch's factor on the CPU, 0 or 1 / (1 - ratio), is saved as 0 or 1.
+// On the CPU, PyTorch saves the factor 0 or 1 / (1 - ratio); we save 0 or 1.
 Result<std::unique_ptr<PreparedOp>> PrepareMask(Backend& backend, const OpSpec& spec,
                                                 Autograd autograd) {
   constexpr int64_t kOpsetOfBooleans = 13, kOpsetOfFactors = 9;
@@ -188,14 +187,14 @@ Result<std::unique_ptr<PreparedOp>> PrepareSaving(Backend& backend, const OpSpec
       break;
   }
   return UnsupportedOp(spec,
-                       "what PyTorch saves of it is not what its kernels read; plan with --fuse "
+                       "its kernels read other tensors than PyTorch saves; plan with --fuse "
                        "captured, or with --autograd minimal");
 }
 
 namespace {
 
-// Collects why nodes cannot run: one line for each reason, with the first node and the number of
-// others.
+// Collects the reasons why nodes cannot run: one line per reason, with the first node and the
+// number of other nodes.
 class Refusals {
  public:
   void Add(const Error& error, const OpSpec& spec) {
@@ -221,7 +220,7 @@ class Refusals {
   using Reasons = std::map<std::string, std::pair<std::string, int>>;
 
   std::string Headline() const {
-    constexpr std::string_view kWhereListed = "`ckexec ops` lists what there is";
+    constexpr std::string_view kWhereListed = "`ckexec ops` lists the supported ones";
     if (invalid_.empty()) return fmt::format("{} missing; {}", Count(missing_), kWhereListed);
     if (missing_.empty()) return fmt::format("{} invalid; correct the model", Count(invalid_));
     return fmt::format("{} invalid, and {} missing; correct the model, and {}", Count(invalid_),
@@ -252,7 +251,7 @@ Result<Done> CheckCalls(const ConstantGradients& gradients, const StepGraph& ste
   return MakeError(
       ErrorCode::kUnsupported,
       fmt::format("the operators between parameters and their use would compute {}{} gradients in "
-                  "each step, and at most {} are supported: \"{}\" and others read one result "
+                  "each step, and at most {} are supported: \"{}\" and others read a result "
                   "several times, one after the other; compute less from parameters",
                   is_many ? "more than " : "", gradients.calls(), kMaxCalls,
                   step.constant_ops.front().spec.name));

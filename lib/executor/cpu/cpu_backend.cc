@@ -125,7 +125,7 @@ class CpuBackend final : public Backend {
     if (memory != nullptr) return memory;
     return MakeError(ErrorCode::kInfeasible,
                      fmt::format("{} bytes of memory are needed at once, and this machine has {} "
-                                 "left; take a smaller batch",
+                                 "left; use a smaller batch",
                                  bytes, left));
   }
   void Release(void* memory) override { std::free(memory); }
@@ -157,7 +157,7 @@ class CpuBackend final : public Backend {
 
   void AddScaled(void* into, const void* from, ElementType type, float scale,
                  int64_t count) override {
-    CKPLAN_CHECK(type == ElementType::kFloat32, "this backend stores floats as float32 alone");
+    CKPLAN_CHECK(type == ElementType::kFloat32, "this backend stores floats only as float32");
     auto* to = static_cast<float*>(into);
     const auto* x = static_cast<const float*>(from);
     ParallelFor(count, kGrain, [=](int64_t begin, int64_t end) {

@@ -296,7 +296,7 @@ class CudaBackend final : public Backend {
     CKPLAN_CHECK(bytes < kLargest, "a reduction has at most 256 parts");
     if (scratch_ == nullptr) {
       Result<void*> memory = device_->Allocate(kLargest);
-      CKPLAN_CHECK(memory.ok(), "a GPU that holds the arena has a few kilobytes left");
+      CKPLAN_CHECK(memory.ok(), "a few kilobytes are free beside the arena");
       scratch_ = *memory;
     }
     return scratch_;

@@ -22,7 +22,8 @@ class ElementCopy {
   ElementCopy(const void* from, ElementType from_type, void* to, ElementType to_type)
       : from_(from), to_(to), bytes_(static_cast<int>(SizeOf(to_type))) {
     if (from_type == to_type) return;
-    CKPLAN_CHECK(IsFloat(from_type) && IsFloat(to_type), "only floats are stored in two ways");
+    CKPLAN_CHECK(IsFloat(from_type) && IsFloat(to_type),
+                 "only floats are converted between storage types");
     bytes_ = to_type == ElementType::kBFloat16 ? kNarrow : kWiden;
   }
   // Copies elements of 1, 2, 4, 8 or 16 bytes.

@@ -275,12 +275,12 @@ class FusedChain final : public FusedForward {
     own.is_second = i == 0 ? FirstInput(spec) == 1 : ops_[i].carried == 1;
     if (own.kind == LinkKind::kDropout) {
       const auto ratio = ReadDropoutRatio(spec);
-      CKPLAN_CHECK(ratio.ok(), "an operator that was prepared has a ratio");
+      CKPLAN_CHECK(ratio.ok(), "a prepared operator has a ratio");
       own.drop = scalar::Drop(*ratio);
     }
     if (own.kind != LinkKind::kBatchNorm) return;
     const auto shape = ReadBatchNormShape(spec);
-    CKPLAN_CHECK(shape.ok(), "an operator that was prepared has a shape");
+    CKPLAN_CHECK(shape.ok(), "a prepared operator has a shape");
     const Channels channels = Channels::Of(shape->view);
     map_.positions = Divider(channels.positions);
     map_.channels = Divider(channels.channels);

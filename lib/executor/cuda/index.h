@@ -16,7 +16,7 @@ class Divider {
  public:
   Divider() = default;
   explicit Divider(int64_t divisor) : divisor_(divisor) {
-    CKPLAN_CHECK(divisor > 0, "tensors without elements are not walked");
+    CKPLAN_CHECK(divisor > 0, "a walked tensor has elements");
     if (divisor > kMax) return;
     while ((int64_t{1} << shift_) < divisor) ++shift_;
     const uint64_t gap = (uint64_t{1} << shift_) - static_cast<uint64_t>(divisor);
@@ -54,7 +54,7 @@ class DeviceLayout {
   DeviceLayout() = default;
   // `layout` has at most kMaxAxes axes (FitsDevice) and no axis without elements.
   explicit DeviceLayout(const Layout& layout) : rank_(static_cast<int>(layout.dims.size())) {
-    CKPLAN_CHECK(rank_ <= kMaxAxes, "layouts of more axes are refused when operators are prepared");
+    CKPLAN_CHECK(rank_ <= kMaxAxes, "Prepare has rejected layouts with too many axes");
     count_ = layout.count();
     if (count_ == 0) return;
     for (int axis = 0; axis < rank_; ++axis) {

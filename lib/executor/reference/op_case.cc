@@ -25,7 +25,7 @@ int64_t ParseInt(std::string_view text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   CKPLAN_CHECK(error == std::errc() && end == text.data() + text.size(),
-               "an integer of a case is one: " + std::string(text));
+               "a case has a valid integer: " + std::string(text));
   return value;
 }
 
@@ -34,7 +34,7 @@ double ParseReal(std::string_view text) {
   char* end = nullptr;
   const double value = std::strtod(copy.c_str(), &end);
   CKPLAN_CHECK(end != nullptr && *end == '\0' && !copy.empty(),
-               "a number of a case is one: " + copy);
+               "a case has a valid number: " + copy);
   return value;
 }
 
@@ -74,7 +74,7 @@ ElementType ParseType(char letter) {
     case 'n':
       return ElementType::kInt32;
     default:
-      CKPLAN_CHECK(letter == 'b', "the type of an operand is one of f i n b");
+      CKPLAN_CHECK(letter == 'b', "an operand's type is f, i, n or b");
       return ElementType::kBool;
   }
 }
@@ -87,7 +87,7 @@ void ParseContents(std::string_view text, Operand& operand, Contents& contents) 
   if (text[0] == '(') {
     const std::string_view range = Inside(text);
     const size_t dots = range.find("..");
-    CKPLAN_CHECK(dots != std::string_view::npos, "a range of a case has two ends");
+    CKPLAN_CHECK(dots != std::string_view::npos, "a case's range has two ends");
     contents.low = ParseReal(range.substr(0, dots));
     contents.high = ParseReal(range.substr(dots + 2));
     return;
@@ -97,7 +97,7 @@ void ParseContents(std::string_view text, Operand& operand, Contents& contents) 
     contents.values.push_back(ParseReal(item));
   }
   CKPLAN_CHECK(static_cast<int64_t>(contents.values.size()) == operand.elements(),
-               "contents fit the dimensions: " + std::string(text));
+               "a case's contents fit its dimensions: " + std::string(text));
   if (text[0] != '=') return;
   contents.is_constant = true;
   operand.known.emplace();

@@ -295,7 +295,7 @@ class RandomOp : public PreparedOp {
  public:
   explicit RandomOp(const OpSpec& spec) : count_(spec.output(0).elements()) {}
   void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+    CKPLAN_CHECK(false, "only operators with a gradient run backward");
   }
 
  protected:

@@ -239,7 +239,7 @@ class ReduceIntegers final : public PreparedOp {
     for (int64_t i = 0; i < results_; ++i) y[i] = F::After(y[i], static_cast<T>(ratio_));
   }
   void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+    CKPLAN_CHECK(false, "only operators with a gradient run backward");
   }
 
  private:

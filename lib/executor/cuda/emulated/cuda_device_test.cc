@@ -468,10 +468,10 @@ TEST_CASE("cuda device: a call that no GPU would accept ends the program with ex
   };
   for (const Row& row :
        {Row{"fault: an allocation that fails for another reason", "taking memory"},
-        Row{"fault: a copy beyond an allocation", "the GPU works within allocations"},
+        Row{"fault: a copy beyond an allocation", "the GPU accesses only allocated memory"},
         Row{"fault: memory that is released twice", "what is freed was allocated"},
         Row{"fault: memory of the pool that is released as other memory",
-            "what is freed was allocated, and in the same way"},
+            "memory is freed by the allocator it came from"},
         Row{"fault: memory that is freed while work is queued", "no work is left"},
         Row{"fault: a clock that is read before the device reached it", "cudaEventElapsedTime"},
         Row{"fault: work for a stream that is not alive", "a stream that is alive"}}) {

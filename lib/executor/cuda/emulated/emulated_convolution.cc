@@ -208,18 +208,18 @@ ConvolutionShape ShapeOf(const EmulatedDescriptor& operation) {
   const EmulatedDescriptor& y = operation.Part(names.y);
   const EmulatedDescriptor& convolution = operation.Part(names.convolution);
   CKPLAN_CHECK(TypeOfTensor(x) == TypeOfTensor(y) && TypeOfTensor(x) == TypeOfTensor(w),
-               "the tensors of a convolution have one type");
+               "all tensors of a convolution have the same type");
   const std::vector<int64_t> x_dims = SizesOf(x), w_dims = SizesOf(w), y_dims = SizesOf(y);
   const int64_t groups = x_dims[1] / w_dims[1];
   CKPLAN_CHECK(x_dims[0] == y_dims[0] && y_dims[1] == w_dims[0] && groups > 0 &&
                    x_dims[1] == w_dims[1] * groups && w_dims[0] % groups == 0,
-               "the tensors of a convolution fit each other");
+               "the shapes of a convolution's tensors match");
   const auto are_ordered = [&](bool is_channels_last) {
     return IsEmulatedOrder(x, is_channels_last) && IsEmulatedOrder(w, is_channels_last) &&
            IsEmulatedOrder(y, is_channels_last);
   };
   CKPLAN_CHECK(are_ordered(false) || are_ordered(true),
-               "the tensors of a convolution have one order, without gaps");
+               "a convolution's tensors are dense and in the same order");
   ConvolutionShape shape;
   shape.is_channels_last = !are_ordered(false);
   shape.type =
@@ -267,14 +267,14 @@ void CheckEmulatedConvolution(const EmulatedDescriptor& convolution) {
                "ONNX does not flip kernels");
   CKPLAN_CHECK(
       convolution.Get<cudnnDataType_t>(CUDNN_ATTR_CONVOLUTION_COMP_TYPE) == CUDNN_DATA_FLOAT,
-      "sums are of float32");
+      "sums are computed in float32");
   const auto axes =
       static_cast<size_t>(convolution.Get<int64_t>(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS));
   for (const EmulatedName name :
        {CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS,
         CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_ATTR_CONVOLUTION_DILATIONS}) {
     CKPLAN_CHECK(convolution.Integers(name).size() == axes,
-                 "the lists of a convolution have a value for each axis");
+                 "a convolution has a stride, a dilation and pads for each axis");
   }
   CKPLAN_CHECK(convolution.Integers(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS) ==
                    convolution.Integers(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS),
@@ -284,16 +284,16 @@ void CheckEmulatedConvolution(const EmulatedDescriptor& convolution) {
 void CheckEmulatedConvolutionOperation(const EmulatedDescriptor& operation) {
   const OperationNames names = NamesOf(operation.kind);
   CKPLAN_CHECK(operation.Get<double>(names.alpha) == 1 && operation.Get<double>(names.beta) == 0,
-               "a convolution replaces its result");
+               "a convolution overwrites its result");
   const ConvolutionShape shape = ShapeOf(operation);
   const size_t axes = shape.in.size();
   CKPLAN_CHECK(
       shape.out.size() == axes && shape.kernel.size() == axes && shape.strides.size() == axes,
-      "the descriptors of a convolution have the same axes");
+      "a convolution's descriptors have the same number of axes");
   for (size_t i = 0; i < axes; ++i) {
     const int64_t covered = (shape.kernel[i] - 1) * shape.dilations[i] + 1;
     CKPLAN_CHECK(shape.out[i] == (shape.in[i] + 2 * shape.pads[i] - covered) / shape.strides[i] + 1,
-                 "the output of a convolution has the size that its input gives");
+                 "a convolution's output size matches its input size");
   }
 }
 

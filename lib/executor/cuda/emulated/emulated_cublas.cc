@@ -34,7 +34,7 @@ EmulatedObjects<EmulatedCublas>& CublasHandles() {
 }
 
 ElementType ElementOf(cudaDataType type) {
-  CKPLAN_CHECK(type == CUDA_R_32F || type == CUDA_R_16BF, "matrices are of float32 or bfloat16");
+  CKPLAN_CHECK(type == CUDA_R_32F || type == CUDA_R_16BF, "matrices are float32 or bfloat16");
   return type == CUDA_R_16BF ? ElementType::kBFloat16 : ElementType::kFloat32;
 }
 
@@ -51,10 +51,10 @@ struct Columns {
   void Check(int64_t batch) const {
     CKPLAN_CHECK(leading >= std::max<int64_t>(1, rows), "a leading dimension covers the rows");
     if (rows == 0 || columns == 0) return;
-    CKPLAN_CHECK(stride >= 0, "matrices of a batch follow each other");
+    CKPLAN_CHECK(stride >= 0, "the matrices of a batch have a non-negative stride");
     CheckEmulatedRange(data, Elements(batch) * BytesOf(type));
     CKPLAN_CHECK(reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(BytesOf(type)) == 0,
-                 "elements are aligned");
+                 "matrices are aligned to their elements");
   }
   // Returns the number of elements from the first to the last one of the batch.
   int64_t Elements(int64_t batch) const {
@@ -85,17 +85,17 @@ struct Product {
   bool is_inexact = false;  // A planted fault.
 
   void Check() const {
-    CKPLAN_CHECK(m >= 0 && n >= 0 && k >= 0 && batch >= 0, "a product has sizes");
-    CKPLAN_CHECK(a.type == b.type, "the factors of a product have one type");
+    CKPLAN_CHECK(m >= 0 && n >= 0 && k >= 0 && batch >= 0, "a product's sizes are not negative");
+    CKPLAN_CHECK(a.type == b.type, "both factors of a product have the same type");
     CKPLAN_CHECK(c.type == a.type || c.type == ElementType::kFloat32,
-                 "the product has the factors' type or float32");
+                 "a product has its factors' type or float32");
     a.Check(batch);
     b.Check(batch);
     c.Check(batch);
     // The results of a batch follow each other, or lie side by side within the columns.
     const bool follow = c.stride >= (n - 1) * c.leading + m;
     const bool are_beside = c.stride >= m && (batch - 1) * c.stride + m <= c.leading;
-    CKPLAN_CHECK(batch <= 1 || follow || are_beside, "each product of a batch has its own result");
+    CKPLAN_CHECK(batch <= 1 || follow || are_beside, "the products of a batch don't overlap");
   }
 
   void Run() const {
@@ -173,7 +173,8 @@ cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace, siz
   if (IsPlanted("the workspace of a product is not aligned")) {
     workspace = static_cast<char*>(workspace) + 16;
   }
-  CKPLAN_CHECK(reinterpret_cast<uintptr_t>(workspace) % 256 == 0, "a workspace is aligned");
+  CKPLAN_CHECK(reinterpret_cast<uintptr_t>(workspace) % 256 == 0,
+               "a workspace is aligned to 256 bytes");
   CheckEmulatedRange(workspace, static_cast<int64_t>(bytes));
   EmulatedCublas& emulated = CublasHandles().Find(handle);
   emulated.workspace = workspace;
@@ -194,9 +195,9 @@ cublasStatus_t cublasGemmStridedBatchedEx_64(
   CountEmulatedCall(__func__);
   const EmulatedCublas& emulated = CublasHandles().Find(handle);
   CKPLAN_CHECK(emulated.math == CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION,
-               "sums of bfloat16 are not rounded in between");
+               "sums of bfloat16 are not rounded before the end");
   CKPLAN_CHECK(compute == CUBLAS_COMPUTE_32F || compute == CUBLAS_COMPUTE_32F_FAST_TF32,
-               "sums are of float32");
+               "sums are computed in float32");
   CKPLAN_CHECK(emulated.workspace != nullptr, "a product has a workspace");
   if (IsPlanted("a leading dimension is too small")) --ldb;
   ckplan::cuda::Product product;

@@ -53,7 +53,7 @@ const EmulatedEngine& EngineOf(const EmulatedDescriptor& described) {
   const auto found =
       std::find_if(Engines().begin(), Engines().end(),
                    [&](const EmulatedEngine& engine) { return engine.number == number; });
-  CKPLAN_CHECK(found != Engines().end(), "an engine was recommended");
+  CKPLAN_CHECK(found != Engines().end(), "an engine comes from the recommendations");
   return *found;
 }
 
@@ -90,10 +90,10 @@ int64_t BytesOf(const EmulatedDescriptor& tensor) {
 void CheckTensor(const EmulatedDescriptor& tensor) {
   const std::vector<int64_t> dims = DimsOf(tensor);
   const std::vector<int64_t> strides = tensor.Integers(CUDNN_ATTR_TENSOR_STRIDES);
-  CKPLAN_CHECK(dims.size() == 4 || dims.size() == 5, "a tensor has four axes or five");
+  CKPLAN_CHECK(dims.size() == 4 || dims.size() == 5, "a tensor has four or five axes");
   CKPLAN_CHECK(strides.size() == dims.size(), "a tensor has a stride for each dimension");
   CKPLAN_CHECK(std::all_of(dims.begin(), dims.end(), [](int64_t dim) { return dim > 0; }),
-               "a tensor of cuDNN has elements");
+               "a cuDNN tensor has elements");
 }
 
 // The keys that cuDNN asks for.
@@ -142,7 +142,7 @@ cudnnStatus_t Judge(const EmulatedDescriptor& descriptor) {
     case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR:
       CKPLAN_CHECK(descriptor.Has(CUDNN_ATTR_EXECUTION_PLAN_HANDLE) !=
                        descriptor.Has(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP),
-                   "a plan is for one device");
+                   "a plan belongs to one device");
       if (!EngineOf(ConfiguredEngineOf(descriptor)).makes_plans) {
         return Refuse(CUDNN_STATUS_NOT_SUPPORTED, "the engine makes no plan");
       }
@@ -173,7 +173,7 @@ void Recommend(const EmulatedDescriptor& heuristics, int64_t wanted, int64_t* co
                          heuristics.attributes.at(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH).parts[0]);
       const auto configuration = FindEmulatedDescriptor(handles[*count]);
       CKPLAN_CHECK(configuration->kind == CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
-                   "configurations are read into descriptors of their kind");
+                   "engine configurations are read into configuration descriptors");
       configuration->SetPart(CUDNN_ATTR_ENGINECFG_ENGINE, std::move(described));
       configuration->is_finalized = true;
     }
@@ -188,7 +188,7 @@ void GiveEngine(const EmulatedDescriptor& configuration, int64_t wanted, int64_t
   if (wanted == 0) return;
   const auto engine = FindEmulatedDescriptor(*static_cast<cudnnBackendDescriptor_t*>(values));
   CKPLAN_CHECK(engine->kind == CUDNN_BACKEND_ENGINE_DESCRIPTOR,
-               "an engine is read into a descriptor of its kind");
+               "an engine is read into an engine descriptor");
   *engine = configuration.Part(CUDNN_ATTR_ENGINECFG_ENGINE);
 }
 
@@ -238,7 +238,7 @@ cudnnStatus_t Give(const EmulatedDescriptor& descriptor, EmulatedName name, int6
       integer = WorkspaceOf(descriptor);
       break;
     default:
-      CKPLAN_CHECK(false, "an attribute that the replaced cuDNN has is read");
+      CKPLAN_CHECK(false, "the attribute is one that the emulated cuDNN provides");
   }
   *count = 1;
   std::memcpy(values, &integer, sizeof(integer));
@@ -267,19 +267,21 @@ void* PointerOf(const EmulatedDescriptor& pack, const EmulatedDescriptor& tensor
 void CheckWorkspace(const EmulatedDescriptor& pack, int64_t needed, const std::string& of) {
   if (needed == 0) return;
   auto* const data = pack.Get<char*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
-  CKPLAN_CHECK(reinterpret_cast<uintptr_t>(data) % 256 == 0, "a workspace is aligned");
+  CKPLAN_CHECK(reinterpret_cast<uintptr_t>(data) % 256 == 0, "a workspace is aligned to 256 bytes");
   const EmulatedRange range = FindEmulatedRange(data);
   const int64_t given = IsPlanted("the workspace of " + of + " is too small")
                             ? needed - 1
                             : range.bytes - (data - static_cast<const char*>(range.begin));
   CKPLAN_CHECK(range.begin != nullptr && given >= needed,
-               "a call has the workspace that it asked for");
+               "a call gets the workspace that it requires");
 }
 
 cudnnStatus_t Execute(cudnnHandle_t handle, const EmulatedDescriptor& plan,
                       const EmulatedDescriptor& pack) {
-  CKPLAN_CHECK(plan.is_finalized && pack.is_finalized, "what is executed is finalized");
-  CKPLAN_CHECK(plan.Has(CUDNN_ATTR_EXECUTION_PLAN_HANDLE), "a plan is for the GPU that runs it");
+  CKPLAN_CHECK(plan.is_finalized && pack.is_finalized,
+               "plans and variant packs are finalized before they run");
+  CKPLAN_CHECK(plan.Has(CUDNN_ATTR_EXECUTION_PLAN_HANDLE),
+               "a plan has a handle of the GPU that runs it");
   const int64_t bytes = WorkspaceOf(plan);
   auto* const workspace = pack.Get<char*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
   const EmulatedDescriptor& first = FirstOperationOf(plan);
@@ -289,7 +291,7 @@ cudnnStatus_t Execute(cudnnHandle_t handle, const EmulatedDescriptor& plan,
   const auto pointer_of = [&](const EmulatedDescriptor& tensor) {
     void* const data = PointerOf(pack, tensor);
     CKPLAN_CHECK(is_convolution || data < workspace || data >= workspace + bytes,
-                 "no tensor of an attention lies in the workspace of its call");
+                 "attention tensors don't overlap their workspace");
     return data;
   };
   const std::function<void()> work =

@@ -38,7 +38,7 @@ struct EmulatedDescriptor {
   template <typename Value>
   Value Get(EmulatedName name, int64_t index = 0) const {
     const Attribute& attribute = attributes.at(name);
-    CKPLAN_CHECK(index < attribute.count, "an attribute has as many values as are read");
+    CKPLAN_CHECK(index < attribute.count, "only values that an attribute has are read");
     Value value{};
     std::memcpy(&value, attribute.bytes.data() + static_cast<size_t>(index) * sizeof(Value),
                 sizeof(Value));

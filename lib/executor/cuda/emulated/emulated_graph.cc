@@ -25,7 +25,7 @@ constexpr Kind kGraphReshape = CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR;
 
 GraphAxes GraphAxesOf(const EmulatedDescriptor& tensor, EmulatedName name) {
   const std::vector<int64_t> values = tensor.Integers(name);
-  CKPLAN_CHECK(values.size() == 4, "a tensor of a graph has four axes");
+  CKPLAN_CHECK(values.size() == 4, "a graph's tensors have four axes");
   return {values[0], values[1], values[2], values[3]};
 }
 
@@ -121,7 +121,7 @@ double Combined(int mode, double x, double y, double third) {
     case CUDNN_POINTWISE_BINARY_SELECT:
       return third != 0 ? x : y;
     default:
-      CKPLAN_CHECK(false, "an elementwise operation is one that the replaced cuDNN has");
+      CKPLAN_CHECK(false, "the emulated cuDNN has this elementwise operation");
       return 0;
   }
 }
@@ -295,7 +295,7 @@ void CheckEmulatedGraphOperation(const EmulatedDescriptor& operation) {
     for (const EmulatedName name : {names.x, names.y, names.third}) {
       CKPLAN_CHECK(!operation.Has(name) ||
                        FitsBroadcast(GraphTensor(operation.Part(name)).dims, result.dims),
-                   "operands of an elementwise operation are broadcast to its result");
+                   "elementwise operands are broadcast to the result's shape");
     }
     return;
   }
@@ -312,7 +312,7 @@ void CheckEmulatedGraphOperation(const EmulatedDescriptor& operation) {
   } else if (operation.kind == kGraphReduction) {
     CheckComputation(HowOf(operation), CUDNN_ATTR_REDUCTION_COMP_TYPE);
     CKPLAN_CHECK(same_but_last(x.dims, result.dims) && result.dims[3] == 1,
-                 "a reduction leaves one element of each row");
+                 "a reduction leaves one element per row");
   } else {
     CKPLAN_CHECK(
         result.dims == (GraphAxes{x.dims[0], x.dims[1], x.dims[3], x.dims[2]}) && result.is_virtual,
@@ -351,14 +351,15 @@ std::function<void()> BindEmulatedGraph(const EmulatedDescriptor& graph,
   };
   std::vector<GraphStep> steps;
   for (const auto& operation : OperationsOf(graph)) {
-    CKPLAN_CHECK(IsEmulatedGraphOperation(operation->kind), "a graph has operations of one kind");
+    CKPLAN_CHECK(IsEmulatedGraphOperation(operation->kind),
+                 "all operations of a graph are of one kind");
     const StepNames names = NamesOfStep(operation->kind);
     GraphStep step = StepOf(*operation);
     const auto operand = [&](EmulatedName name) {
       const int position = position_of(operation->Part(name));
       const GraphTensor& tensor = tensors[static_cast<size_t>(position)];
       CKPLAN_CHECK(!tensor.is_virtual || made.contains(tensor.id),
-                   "a result of a graph is made before it is read");
+                   "a graph computes a result before reading it");
       return position;
     };
     step.x = operand(names.x);
@@ -366,7 +367,7 @@ std::function<void()> BindEmulatedGraph(const EmulatedDescriptor& graph,
     if (names.third != names.x && operation->Has(names.third)) step.third = operand(names.third);
     step.result = position_of(operation->Part(names.result));
     CKPLAN_CHECK(made.insert(tensors[static_cast<size_t>(step.result)].id).second,
-                 "a result of a graph is made once");
+                 "a graph computes each result once");
     steps.push_back(step);
   }
   return [run = std::make_shared<EmulatedGraphRun>(std::move(tensors), std::move(steps))] {

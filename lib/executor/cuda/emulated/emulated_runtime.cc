@@ -75,7 +75,7 @@ void EnqueueEmulatedKernel(cudaStream_t stream, int64_t blocks, int64_t threads,
 void CheckEmulatedStream(cudaStream_t stream) { (void)Runtime()->streams().Find(stream); }
 
 void CheckEmulatedRange(const void* memory, int64_t bytes) {
-  CKPLAN_CHECK(bytes >= 0, "the GPU works within allocations");
+  CKPLAN_CHECK(bytes >= 0, "the GPU accesses only allocated memory");
   Runtime()->CheckRange(memory, static_cast<size_t>(bytes));
 }
 
@@ -117,7 +117,7 @@ cudaError_t cudaGetDeviceCount(int* count) {
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   return Play(__func__, [&](EmulatedRuntime& runtime) {
-    CKPLAN_CHECK(device == 0, "the first GPU is the one that is used");
+    CKPLAN_CHECK(device == 0, "only GPU 0 is used");
     *properties = {};
     std::strcpy(properties->name, "an emulated GPU");
     properties->major = runtime.machine().compute_major;
@@ -128,7 +128,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   return Play(__func__, [&](EmulatedRuntime& runtime) {
-    CKPLAN_CHECK(device == 0, "the first GPU is the one that is used");
+    CKPLAN_CHECK(device == 0, "only GPU 0 is used");
     if (attribute != cudaDevAttrMemoryPoolsSupported) return runtime.Fail(cudaErrorInvalidValue);
     const bool lacks_pools = runtime.IsPlanted("the driver has no pools");
     *value = runtime.machine().has_pools && !lacks_pools ? 1 : 0;
@@ -138,7 +138,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 
 cudaError_t cudaSetDevice(int device) {
   return Play(__func__, [&](EmulatedRuntime&) {
-    CKPLAN_CHECK(device == 0, "the first GPU is the one that is used");
+    CKPLAN_CHECK(device == 0, "only GPU 0 is used");
     return cudaSuccess;
   });
 }
@@ -162,7 +162,7 @@ const char* cudaGetErrorString(cudaError_t error) {
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags) {
   return Play(__func__, [&](EmulatedRuntime& runtime) {
-    CKPLAN_CHECK(flags == cudaStreamNonBlocking, "the stream does not wait for the default stream");
+    CKPLAN_CHECK(flags == cudaStreamNonBlocking, "the stream doesn't wait for the default stream");
     *stream = runtime.streams().AddStream();
     return cudaSuccess;
   });
@@ -230,7 +230,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t started, cudaStream_t stream) {
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t started) {
   return Play(__func__, [&](EmulatedRuntime& runtime) {
-    CKPLAN_CHECK(runtime.Use().queued == 0, "a graph is destroyed when its work is done");
+    CKPLAN_CHECK(runtime.Use().queued == 0, "a graph is destroyed after its work is done");
     runtime.Remove(started);
     return cudaSuccess;
   });
@@ -240,7 +240,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t started) {
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
   return Play(__func__, [&](EmulatedRuntime& runtime) {
-    CKPLAN_CHECK(flags == cudaEventDisableTiming, "an event without a time orders streams");
+    CKPLAN_CHECK(flags == cudaEventDisableTiming, "events are created without timing");
     *event = runtime.streams().AddEvent();
     return cudaSuccess;
   });
@@ -295,7 +295,7 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
 cudaError_t cudaFree(void* memory) {
   return Play(__func__, [&](EmulatedRuntime& runtime) {
     if (memory == nullptr) return cudaSuccess;
-    CKPLAN_CHECK(runtime.Use().queued == 0, "memory is freed when no work is left that may use it");
+    CKPLAN_CHECK(runtime.Use().queued == 0, "memory is freed after all work that may use it");
     if (runtime.IsPlanted("memory is kept")) return cudaSuccess;
     runtime.Release(memory, false);
     runtime.Forget(memory);
@@ -309,7 +309,7 @@ cudaError_t cudaMallocHost(void** memory, size_t bytes) {
 
 cudaError_t cudaFreeHost(void* memory) {
   return Play(__func__, [&](EmulatedRuntime& runtime) {
-    CKPLAN_CHECK(runtime.Use().queued == 0, "memory is freed when no work is left that may use it");
+    CKPLAN_CHECK(runtime.Use().queued == 0, "memory is freed after all work that may use it");
     runtime.Unpin(memory);
     return cudaSuccess;
   });

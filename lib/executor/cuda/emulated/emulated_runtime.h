@@ -100,12 +100,12 @@ class EmulatedObjects {
   }
   void Remove(const void* handle) {
     if (IsPlanted("descriptors are kept")) return;
-    CKPLAN_CHECK(alive_.erase(handle) == 1, "what is destroyed was created");
+    CKPLAN_CHECK(alive_.erase(handle) == 1, "only an existing object is destroyed");
     CountEmulatedObjects(-1);
   }
   Object& Find(const void* handle) {
     const auto found = alive_.find(handle);
-    CKPLAN_CHECK(found != alive_.end(), "a library is called with a handle that is alive");
+    CKPLAN_CHECK(found != alive_.end(), "a library call uses a live handle");
     return *found->second;
   }
 

@@ -17,7 +17,7 @@ cudaStream_t EmulatedStreams::AddStream() {
 
 EmulatedStream& EmulatedStreams::Find(cudaStream_t stream) {
   const auto found = streams_.find(stream);
-  CKPLAN_CHECK(found != streams_.end(), "work is given to a stream that is alive");
+  CKPLAN_CHECK(found != streams_.end(), "work goes to a live stream");
   return *found->second;
 }
 
@@ -48,7 +48,7 @@ void EmulatedStreams::BeginCapture(cudaStream_t stream) {
 
 EmulatedWork EmulatedStreams::EndCapture(cudaStream_t stream) {
   std::optional<EmulatedWork>& captured = Find(stream).captured;
-  CKPLAN_CHECK(captured.has_value(), "a capture ends that began");
+  CKPLAN_CHECK(captured.has_value(), "a capture begins before it ends");
   return *std::exchange(captured, std::nullopt);
 }
 

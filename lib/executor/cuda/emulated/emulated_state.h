@@ -157,7 +157,7 @@ class EmulatedRuntime {
   }
   void Launch(cudaGraphExec_t graph, cudaStream_t stream) {
     const auto found = started_graphs_.find(graph);
-    CKPLAN_CHECK(found != started_graphs_.end(), "a graph that is started is alive");
+    CKPLAN_CHECK(found != started_graphs_.end(), "a graph is alive when it starts");
     EmulatedGraph& started = *found->second;
     const bool loses_one =
         IsPlanted("a graph loses its last piece of work") ||
@@ -171,7 +171,8 @@ class EmulatedRuntime {
     CountObjects(-1);
   }
   void Remove(cudaGraphExec_t graph) {
-    CKPLAN_CHECK(started_graphs_.erase(graph) == 1, "a graph that was made ready is alive");
+    CKPLAN_CHECK(started_graphs_.erase(graph) == 1,
+                 "an instantiated graph is alive until it is destroyed");
     CountObjects(-1);
   }
 
@@ -191,7 +192,7 @@ class EmulatedRuntime {
     const size_t rounded =
         (size + kEmulatedAlignment - 1) / kEmulatedAlignment * kEmulatedAlignment;
     auto* const start = static_cast<char*>(std::aligned_alloc(kEmulatedAlignment, rounded));
-    CKPLAN_CHECK(start != nullptr, "tests fit into the host");
+    CKPLAN_CHECK(start != nullptr, "the host has enough memory for the tests");
     std::memset(start, kPattern, rounded);
     blocks_.emplace(start, EmulatedBlock{{start, &std::free}, bytes, is_pooled});
     ++allocations_;
@@ -208,7 +209,7 @@ class EmulatedRuntime {
     const auto found = blocks_.find(static_cast<char*>(memory));
     CKPLAN_CHECK(found != blocks_.end() && found->second.is_pooled == is_pooled &&
                      !found->second.is_released,
-                 "what is freed was allocated, and in the same way");
+                 "memory is freed by the allocator it came from");
     EmulatedBlock& block = found->second;
     block.is_released = true;
     --allocations_;
@@ -219,14 +220,15 @@ class EmulatedRuntime {
   void Forget(void* memory) { blocks_.erase(static_cast<char*>(memory)); }
   cudaError_t Pin(void** memory, size_t bytes) {
     auto* const start = static_cast<char*>(std::malloc(std::max<size_t>(bytes, 1)));
-    CKPLAN_CHECK(start != nullptr, "tests fit into the host");
+    CKPLAN_CHECK(start != nullptr, "the host has enough memory for the tests");
     std::memset(start, kPattern, bytes);
     pinned_.emplace(start, PinnedBlock{{start, &std::free}, bytes});
     *memory = start;
     return cudaSuccess;
   }
   void Unpin(void* memory) {
-    CKPLAN_CHECK(pinned_.erase(static_cast<char*>(memory)) == 1, "what is freed was pinned");
+    CKPLAN_CHECK(pinned_.erase(static_cast<char*>(memory)) == 1,
+                 "only pinned host memory is released as pinned");
   }
   bool IsPinned(const void* memory, size_t bytes) const {
     const auto* const start = static_cast<const char*>(memory);
@@ -249,7 +251,7 @@ class EmulatedRuntime {
     const auto* const start = static_cast<const char*>(memory);
     const auto* const first = static_cast<const char*>(range.begin);
     CKPLAN_CHECK(first != nullptr && start + bytes <= first + range.bytes,
-                 "the GPU works within allocations");
+                 "the GPU accesses only allocated memory");
   }
 
   EmulatedUse Use() const {

@@ -95,7 +95,7 @@ class DescribedLibraries final : public Libraries {
 
   int64_t GemmWorkspace(const GemmShape&) const override { return gemm_workspace_; }
   void Gemm(const GemmShape&, const void*, const void*, void*, void*) override {
-    CKPLAN_CHECK(false, "a device that is only described runs nothing");
+    CKPLAN_CHECK(false, "only real devices run calls");
   }
   Result<std::unique_ptr<Convolution>> PrepareConvolution(const ConvolutionShape& shape,
                                                           ConvPass pass) override {
@@ -137,7 +137,7 @@ Result<OpenedLibraries> DescribeCudaLibraries(const DeviceOptions& options,
 
 namespace {
 
-constexpr const char* kRunsNothing = "a device that is only described runs nothing";
+constexpr const char* kRunsNothing = "only real devices run calls";
 
 class DescribedDevice final : public Device {
  public:

@@ -129,7 +129,7 @@ class BlockPlayer {
   }
 
   void Wait(State state) {
-    CKPLAN_CHECK(launch_->has_barriers, "the grid of the launch says that there are none");
+    CKPLAN_CHECK(launch_->has_barriers, "a launch with barriers declares them");
     EmulatedThread& thread = *threads_[current_];
     Barrier& barrier = state == State::kAtBlockBarrier ? block_ : warps_[current_ / kWarp];
     void* point = barrier.point();
@@ -198,7 +198,7 @@ class BlockPlayer {
       any |=
           OpenBarrier(first, std::min(first + kWarp, count()), State::kAtWarpBarrier, warps_[warp]);
     }
-    CKPLAN_CHECK(any, "some threads wait at a barrier to which others never come");
+    CKPLAN_CHECK(any, "every thread of a block reaches the barrier");
     return true;
   }
 

@@ -313,7 +313,7 @@ ConvGeometry GeometryOf(const OpSpec& spec, const ConvShape& conv) {
   geometry.shape.is_channels_last = image.is_channels_last || map.is_channels_last;
   geometry.pads = !FitsEvenPads(window);
   if (!geometry.pads) return geometry;
-  CKPLAN_CHECK(!shape.is_channels_last, "OrdersOf leaves uneven pads in the order of the model");
+  CKPLAN_CHECK(!shape.is_channels_last, "convolutions with uneven pads use the model's order");
   for (size_t i = 0; i < window.rank(); ++i) {
     shape.pads[i] = 0;
     shape.in[i] = (window.out[i] - 1) * window.strides[i] + window.extent(i);

@@ -400,7 +400,7 @@ class RandomOp : public PreparedOp {
   RandomOp(const OpSpec& spec, Device& device)
       : device_(device), count_(spec.output(0).elements()), y_type_(spec.output(0).type) {}
   void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+    CKPLAN_CHECK(false, "only operators with a gradient run backward");
   }
 
  protected:

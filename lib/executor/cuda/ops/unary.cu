@@ -216,7 +216,7 @@ class IntegerClipOp final : public PreparedOp {
     ForEach(device_, count_, [=] CKPLAN_KERNEL(int64_t i) { y[i] = limits.Clip(x[i]); });
   }
   void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+    CKPLAN_CHECK(false, "only operators with a gradient run backward");
   }
 
  private:
@@ -246,7 +246,7 @@ class ToFloatOp final : public PreparedOp {
     ForEach(device_, count_, [=] CKPLAN_KERNEL(int64_t i) { y.Set(i, static_cast<float>(x[i])); });
   }
   void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+    CKPLAN_CHECK(false, "only operators with a gradient run backward");
   }
 
  private:

@@ -87,7 +87,7 @@ class Computation {
       case Opcode::kUnpack:
         return Pack();
       default:
-        CKPLAN_CHECK(false, "all other instructions are not computed");
+        CKPLAN_CHECK(false, "the instruction is a computation");
     }
   }
 

@@ -85,7 +85,7 @@ void WithInteger(Type type, const Body& body) {
     case Type::kS64:
       return body(int64_t{});
     default:
-      CKPLAN_CHECK(false, "the decoder refuses integers of other types");
+      CKPLAN_CHECK(false, "the decoder has rejected other integer types");
   }
 }
 

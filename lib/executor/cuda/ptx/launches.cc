@@ -69,7 +69,7 @@ class KernelTable {
 
   Kernel& Find(const void* host) {
     const auto found = kernels_.find(host);
-    CKPLAN_CHECK(found != kernels_.end(), "a kernel that is started was registered");
+    CKPLAN_CHECK(found != kernels_.end(), "a started kernel is registered");
     Kernel& kernel = found->second;
     if (!kernel.program) {
       kernel.program = Must(DecodeKernel(*kernel.module, kernel.name, *kernel.globals));
@@ -99,7 +99,7 @@ class KernelTable {
 
   void WriteLines(const std::string& path) {
     lines_.open(path);
-    CKPLAN_CHECK(lines_.is_open(), "the file for launches can be written");
+    CKPLAN_CHECK(lines_.is_open(), "the launch file can be written");
   }
 
   const std::map<const void*, Kernel>& kernels() const { return kernels_; }
@@ -130,7 +130,7 @@ KernelTable& Table() {
 cudaError_t StartKernel(const void* host, dim3 grid, dim3 block, void** arguments,
                         size_t shared_bytes, cudaStream_t stream) {
   CKPLAN_CHECK(grid.y == 1 && grid.z == 1 && block.y == 1 && block.z == 1 && shared_bytes == 0,
-               "kernels have one axis, and no shared memory beside their own");
+               "kernels have one axis and no dynamic shared memory");
   const Program& program = *Table().Find(host).program;
   std::vector<unsigned char> parameters(static_cast<size_t>(program.parameter_bytes));
   for (size_t i = 0; i < program.parameters.size(); ++i) {
@@ -177,7 +177,7 @@ void AppendKernels(const std::string& path) {
   }
   std::ofstream file(path, std::ios::app);
   file << lines;
-  CKPLAN_CHECK(file.flush().good(), "the file for kernels can be written");
+  CKPLAN_CHECK(file.flush().good(), "the kernel file can be written");
 }
 
 bool ReportEmulated() {
