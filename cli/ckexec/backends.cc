@@ -26,7 +26,7 @@ namespace {
 
 // ---- A backend that offers less memory than the device has, for --memory-limit ----
 
-// Counts allocated bytes, and refuses to exceed the limit.
+// Counts allocated bytes and refuses to exceed the limit.
 class LimitedBackend final : public ForwardingBackend {
  public:
   LimitedBackend(std::unique_ptr<Backend> backend, Bytes limit)
@@ -99,7 +99,7 @@ Error OptionOf(std::string_view option, std::string_view backend) {
 
 constexpr const char* kDefault = "cpu";
 constexpr const char* kOther = "cuda";
-constexpr std::string_view kElsewhere = "; --backend cpu needs none of this";
+constexpr std::string_view kElsewhere = "; or use --backend cpu";
 
 std::vector<OpSupport> CpuOperators() { return cpu::MakeCpuBackend(1)->Operators(); }
 
@@ -120,8 +120,7 @@ std::vector<OpSupport> CpuOperators() { return {}; }
 
 Result<Done> CheckBuiltWithCpu() {
   return MakeError(ErrorCode::kUnsupported,
-                   "this ckexec was built without the cpu backend, as programs for other machines "
-                   "are; use --backend cuda");
+                   "this ckexec was built without the cpu backend; use --backend cuda");
 }
 
 Result<std::unique_ptr<Backend>> MakeCpu(const ExecOptions&) { return CheckBuiltWithCpu().error(); }
@@ -167,7 +166,7 @@ Result<std::unique_ptr<Backend>> MakeCuda(const ExecOptions& options) {
 
 cuda::GpuDescription DescriptionOf(const Device& device) {
   const CudaProperties& cuda = *device.cuda;
-  // The description goes on with rates: "NVIDIA H100 SXM5 80 GB, HBM3; FP32 66.9 TFLOPS".
+  // The description continues with rates: "NVIDIA H100 SXM5 80 GB, HBM3; FP32 66.9 TFLOPS".
   return {device.description.substr(0, device.description.find(',')),
           device.memory.count(),
           cuda.compute_capability,
@@ -190,8 +189,8 @@ Result<DescribedBackend> MakeDescribedCuda(const ExecOptions& options, const Dev
 
 Result<Done> CheckBuiltWithCuda() {
   return MakeError(ErrorCode::kUnsupported,
-                   fmt::format("the cuda backend cannot run here: this ckexec was built without "
-                               "it, for want of a CUDA toolkit{}",
+                   fmt::format("this ckexec was built without the CUDA toolkit; rebuild it with "
+                               "the toolkit installed{}",
                                kElsewhere));
 }
 
@@ -203,18 +202,19 @@ Result<std::unique_ptr<Backend>> MakeCuda(const ExecOptions&) {
 
 Result<DescribedBackend> MakeDescribedCuda(const ExecOptions&, const Device&) {
   return MakeError(ErrorCode::kUnsupported,
-                   "--device needs the operators of the cuda backend, which this ckexec was built "
-                   "without, for want of a CUDA toolkit; build it where there is one");
+                   "--device needs the cuda backend, but this ckexec was built without the CUDA "
+                   "toolkit; rebuild it with the toolkit installed");
 }
 
 #endif
 
-// Two options say what may be computed in TF32.
+// --tf32 and --allow-tf32 must agree.
 Result<Done> CheckTf32(const ExecOptions& options) {
   if (options.allows_tf32 && options.tf32 == "convolutions") {
-    return MakeError(ErrorCode::kUsage,
-                     fmt::format("--allow-tf32 is --tf32 all, not --tf32 {}; leave one of them out",
-                                 options.tf32));
+    return MakeError(
+        ErrorCode::kUsage,
+        fmt::format("--allow-tf32 means --tf32 all, not --tf32 {}; leave one of them out",
+                    options.tf32));
   }
   return Done{};
 }

@@ -1,4 +1,4 @@
-// ckexec profile: writes time and workspace of each node, as costs.json.
+// ckexec profile: writes each node's time and workspace to costs.json.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ struct NodeOnDevice {
   std::string why_own_kernels;
 };
 
-// Errors of options that only a measurement heeds.
+// Rejects options that only apply to measurements.
 Result<Done> CheckOptions(const ExecOptions& options) {
   const auto is_of_measurement = [](const char* flag) {
     return MakeError(
@@ -71,7 +71,7 @@ Result<std::vector<NodeOnDevice>> NodesOn(Backend& backend, const ModelAndPlan& 
   return nodes;
 }
 
-// Says what computes the nodes for which cuDNN was asked and that ckplan has kernels for, too.
+// Says whether cuDNN or our own kernels compute the nodes that either could compute.
 std::vector<std::string> ChoicesOf(const std::vector<NodeOnDevice>& nodes) {
   std::map<std::string, int64_t> counts;
   for (const NodeOnDevice& node : nodes) {
@@ -80,9 +80,9 @@ std::vector<std::string> ChoicesOf(const std::vector<NodeOnDevice>& nodes) {
   std::vector<std::string> sentences;
   for (const auto& [why, count] : counts) {
     const std::string what = fmt::format("attention of {} node{}", count, count == 1 ? "" : "s");
-    sentences.push_back(
-        what + (why.empty() ? " is computed by cuDNN, which has deterministic engines for it"
-                            : " is computed by ckplan's own kernels, not by cuDNN: " + why));
+    sentences.push_back(what + (why.empty()
+                                    ? " runs in cuDNN, which has deterministic engines for it"
+                                    : " runs in ckplan's own kernels, not in cuDNN: " + why));
   }
   return sentences;
 }
@@ -152,7 +152,7 @@ std::string Summary(const DescribedBackend& described, const ModelIdentity& mode
     calls += node.calls.size();
     if (largest == nullptr || need(node) > need(*largest)) largest = &node;
   }
-  std::string text = fmt::format("{}   {} nodes   {} calls of cuDNN   products in {}",
+  std::string text = fmt::format("{}   {} nodes   {} cuDNN calls   products in {}",
                                  Printable(model.name, kLongestName), nodes.size(), calls,
                                  HumanBytes(Bytes(described.product_workspace_bytes)));
   if (largest != nullptr) {
@@ -172,8 +172,8 @@ std::string NextStep(const ExecOptions& options, const DescribedBackend& describ
                                   PathWord(*options.output), BufferAlignment(*described.backend)));
 }
 
-// Prepares the operators for the device, without running any, and writes what they need, as
-// `ckplan --workspaces` reads it. kUsage: an option that is for measurements.
+// Prepares the operators for the device without running them, and writes their workspaces for
+// `ckplan --workspaces`. kUsage: an option only applies to measurements.
 Result<ExitCode> RunDeviceProfile(const ExecOptions& options, const Screen& screen) {
   CKPLAN_RETURN_IF_ERROR(CheckOptions(options));
   CKPLAN_RETURN_IF_ERROR(CheckOutput(options, options.output));
@@ -262,7 +262,7 @@ void AddProfileOptions(CommandLine& line, ExecOptions& options) {
   line.Value("--device", "NAME",
              "ask cuDNN for engines and workspaces of a GPU you don't have: h100, a100, b200",
              &options.device);
-  line.Value("--runs", "N", "measured steps, after one that warms up (default 5)", &options.runs);
+  line.Value("--runs", "N", "measured steps, after one warm-up step (default 5)", &options.runs);
   line.Value("-o,--output", "FILE", "where to write the costs; - for standard output",
              &options.output);
   AddExecScreenOptions(line, options);

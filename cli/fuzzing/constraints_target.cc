@@ -1,4 +1,4 @@
-// Constraints on plans: patterns, as in files, for two small graphs.
+// Constraints on plans, read as pattern files, for two small graphs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,9 +20,9 @@ namespace ckplan {
 namespace {
 
 constexpr size_t kMaxPatternBytes =
-    2000;  // More bytes take longer to match, and find no more faults.
+    2000;  // More bytes take longer to match, but find no more faults.
 
-// Reads three files of patterns from one text: the lines after the headings "keep", "recompute" and
+// Reads three pattern files from one text: the lines after the headings "keep", "recompute" and
 // "never_rerun", each of which may occur several times.
 PlanRequest RequestOf(std::string_view text) {
   PlanRequest request;
@@ -44,10 +44,10 @@ PlanRequest RequestOf(std::string_view text) {
   return request;
 }
 
-// A step, reduced to what constraints depend on.
+// The parts of a step that constraints depend on.
 struct NaiveStep {
-  NodeId again;               // The node or operation that the step runs, if it can run again.
-  std::vector<NodeId> reads;  // The producers of its operands, and of those that operands alias.
+  NodeId again;               // The node or operation that the step runs, if it can rerun.
+  std::vector<NodeId> reads;  // The producers of its operands, and of the tensors that they alias.
   bool is_backward = false;
 };
 
@@ -77,7 +77,7 @@ std::vector<NaiveStep> StepsOf(const JointGraph& graph, const Schedule& schedule
   return steps;
 }
 
-// For every read, searches backwards for the run that made the operand, in quadratic time.
+// For every read, searches backwards for the run that computed the operand, in quadratic time.
 bool SatisfiesNaively(const std::vector<NaiveStep>& steps, const Constraints& constraints) {
   const auto runs_in = [&](NodeId node, size_t end) {
     return std::count_if(steps.begin(), steps.begin() + static_cast<ptrdiff_t>(end),
@@ -85,7 +85,7 @@ bool SatisfiesNaively(const std::vector<NaiveStep>& steps, const Constraints& co
   };
   const auto first_backward = std::find_if(steps.begin(), steps.end(),
                                            [](const NaiveStep& step) { return step.is_backward; });
-  size_t end = 0;  // End of the forward pass, loss included (which has no node).
+  size_t end = 0;  // End of the forward pass, including the loss (which has no node).
   for (size_t k = 0; k < static_cast<size_t>(first_backward - steps.begin()); ++k) {
     if (steps[k].again.is_none() || runs_in(steps[k].again, k) == 0) end = k + 1;
   }
@@ -141,7 +141,7 @@ void PlanBy(std::string_view algorithm, const Graph& graph, PlanRequest request,
     Agree(graph, request, *constraints, plan->schedule);
     const Result<Plan> again = ReadPlanJson(WritePlanJson(*plan, graph), graph, "plan.json");
     CKPLAN_CHECK(again.ok() && *again == *plan, "writing and reading a plan preserves it");
-    // A plan made without the constraints may break them, and both checks must then report it.
+    // A plan made without the constraints may break them; both checks must then report it.
     PlanRequest free = request;
     free.keep = free.recompute = free.never_rerun = {};
     Agree(graph, request, *constraints, make_plan(free).value().schedule);

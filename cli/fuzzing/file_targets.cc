@@ -1,4 +1,4 @@
-// The readers of files: settings, costs, decisions, graphs and plans.
+// File readers: settings, costs, decisions, graphs and plans.
 #include <string>
 #include <utility>
 
@@ -43,7 +43,7 @@ void FuzzConfig(FuzzInput input) {
 
 namespace {
 
-// A plan that the checker has accepted must also pass the plainest check.
+// A plan that the checker accepted must also pass the naive replay.
 void CheckAgain(const TensorGraph& graph, const Plan& plan) {
   NaiveSimulation naive(graph, plan.schedule);
   CKPLAN_CHECK(naive.Peak() == plan.figures.peak, "an accepted plan states its true peak");

@@ -1,4 +1,4 @@
-// One node of any of ONNX's operators, with any operands and attributes, as a model that is loaded.
+// Loads a model of one node, with any ONNX operator, operands and attributes.
 #include <fstream>
 
 #include "cli/fuzzing/choices.h"

@@ -23,8 +23,7 @@ namespace ckplan {
 namespace {
 
 constexpr size_t kMaxPlannedOps = 10;
-// A search by `best` may take half a second on twice as many operations, and a minute under
-// sanitizers.
+// With twice as many operations, `best` may take half a second, or a minute under sanitizers.
 constexpr size_t kMaxSearchedOps = 4;
 
 void CheckMoves(const JointGraph& graph, const Plan& plan) {
@@ -38,7 +37,7 @@ void CheckMoves(const JointGraph& graph, const Plan& plan) {
                "an accepted plan states its true overhead");
 }
 
-// A plan that the checker has accepted must also pass the plainest check.
+// A plan that the checker accepted must also pass the naive replay.
 void CheckAgain(const JointGraph& graph, const Plan& plan) {
   const std::vector<OpId> runs = RunsOf(plan.schedule);
   if (plan.request.offload) {
@@ -58,8 +57,8 @@ void CheckAgain(const JointGraph& graph, const Plan& plan) {
   CKPLAN_CHECK(*again == plan, "writing and reading a plan preserves it");
 }
 
-// A random schedule with transfers is a plan for the simulator, the checker and the plainest check
-// alike, or for none of them.
+// The simulator, the checker and the naive replay must agree on whether a random schedule with
+// transfers is valid.
 void CheckRandomMoves(const JointGraph& graph) {
   Rng rng(graph.values().size());
   const Link link = RandomLink(rng);
@@ -76,8 +75,7 @@ void CheckRandomMoves(const JointGraph& graph) {
   CheckAgain(graph, plan);
 }
 
-// Plans by an algorithm, for the least budget, and for one between that and the peak of the graph's
-// own order.
+// Plans for the minimum budget, and for one halfway to the peak of the graph's own order.
 void PlanBy(std::string_view algorithm, const JointGraph& graph) {
   PlanRequest request;
   request.algorithm = algorithm;
@@ -85,7 +83,7 @@ void PlanBy(std::string_view algorithm, const JointGraph& graph) {
   request.budget.kind = Budget::Kind::kMin;
   const Result<Plan> least = MakePlan(graph, request, {});
   if (!least.ok()) {
-    // Without a backward pass torch-budget has nothing to decide on.
+    // Without a backward pass torch-budget has nothing to decide.
     CKPLAN_CHECK(least.error().code == ErrorCode::kUnsupported, least.error().message);
     return;
   }

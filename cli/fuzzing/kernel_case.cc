@@ -45,7 +45,7 @@ Words LinesOf(std::string_view text) {
   return lines;
 }
 
-// Numbers of this many digits can always be read.
+// Numbers with this many digits can always be parsed.
 #define INTEGER "-?[0-9]{1,18}"
 #define DECIMAL "-?[0-9]{1,9}(\\.[0-9]{1,9})?"
 #define NUMBER "(" DECIMAL "(e-?[0-9]{1,2})?|-?inf|nan)"
@@ -74,8 +74,8 @@ bool IsOperator(const std::string& word) {
   return std::regex_match(word, form);
 }
 
-// Returns nothing for dimensions whose product exceeds any graph, which are refused before an
-// operator is checked.
+// Returns nothing for dimensions whose product exceeds the limit for graphs, which are rejected
+// before operators are checked.
 std::optional<int64_t> CheckedElements(const std::string& operand) {
   if (operand == "_" || operand[1] == 's') return 1;
   std::optional<int64_t> elements = 1;
@@ -87,9 +87,8 @@ std::optional<int64_t> CheckedElements(const std::string& operand) {
   return elements;
 }
 
-// Returns whether the contents fit the operand. A range must not run backwards. Listed contents
-// must have one number for each element, and only integers if the operand holds integers. Booleans
-// have no contents.
+// True if the contents fit the operand. A range must not run backwards. Listed contents need one
+// number per element, and integers if the operand holds integers. Booleans have no contents.
 bool HasItsContents(const std::string& operand) {
   if (operand[0] == 'b') return operand.find_first_of("([") == std::string::npos;
   const size_t range = operand.find('(');
@@ -131,7 +130,7 @@ const std::vector<reference::CaseRow>& AllCases() {
   return cases;
 }
 
-// Returns whether the same operands are present, with the same types.
+// True if the same operands are present, with the same types.
 bool HasTypesOf(const std::vector<Operand>& operands, const std::vector<Operand>& of_case) {
   const auto has_type_of = [](const Operand& operand, const Operand& other) {
     return operand.is_present == other.is_present &&
@@ -213,9 +212,9 @@ class Mutator {
     return kNumbers[AnyOf(kNumbers)];
   }
 
-  // Changes a run of digits, either in one place or wherever the same number occurs.
+  // Changes a number, in one place or wherever it occurs.
   void ChangeNumber(bool everywhere) {
-    std::vector<std::pair<size_t, size_t>> places;  // The line, and the position in it.
+    std::vector<std::pair<size_t, size_t>> places;  // Line, and position in the line.
     for (size_t line = 0; line < lines_.size(); ++line) {
       for (size_t i = 0; i < lines_[line].size(); ++i) {
         if (IsNumberStart(lines_[line], i)) places.emplace_back(line, i);
@@ -242,7 +241,7 @@ class Mutator {
     return text.substr(at, std::min(text.find_first_not_of("0123456789", at), text.size()) - at);
   }
 
-  // Changes the type or the role of an operand.
+  // Changes an operand's type or role.
   void ChangeLetter() {
     Words words = WordsOf(lines_[1]);
     if (words.empty()) return;
@@ -286,7 +285,7 @@ class Mutator {
     lines_[line] = fmt::format("{}", fmt::join(words, " "));
   }
 
-  // Adds one axis to an operand, or removes one.
+  // Adds or removes one axis of an operand.
   void ChangeRank(std::string& word) {
     const size_t x = word.find('x');
     if (word == "->" || word == "_" || word.size() < 2) return;

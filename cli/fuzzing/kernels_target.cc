@@ -1,6 +1,6 @@
-// Runs operators with any attributes and shapes on the kernels of the CPU backend. No kernel may
-// touch memory beyond its operands if lib/problem/ops has accepted the operator. Each operand has
-// its own block of exactly its size, so that the address sanitizer sees accesses beyond it.
+// Runs operators with any attributes and shapes on the CPU backend. Once lib/problem/ops accepts an
+// operator, its kernel must not touch memory beyond its operands. Each operand has a block of
+// exactly its size, so that the address sanitizer detects accesses beyond it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,13 +25,13 @@ using reference::Blob;
 using reference::Tensor;
 
 constexpr uint64_t kSeed = 7;
-// An operator may hold lists as long as an axis. It runs only if it is quick.
+// An operator may hold lists as long as an axis, and runs only if it is quick.
 constexpr int64_t kMaxPreparedAxis = 1 << 16;
 constexpr int64_t kMaxRunElements = 1 << 13;
 constexpr int64_t kMaxWorkspace = 1 << 26;
 
-// A heap block of exactly the size of its contents. Empty contents have an address as well, as
-// operands without elements do; an absent block has none.
+// A heap block of exactly the size of its contents. Empty contents have an address, like operands
+// without elements; an absent block has none.
 class ExactBlock {
  public:
   ExactBlock() = default;
@@ -60,7 +60,7 @@ ExactBlock BlockIf(bool exists, const Blob& contents) {
 }
 ExactBlock BlockIf(bool exists, int64_t bytes) { return exists ? ExactBlock(bytes) : ExactBlock(); }
 
-// Returns the contents of the operands that backward may read.
+// Returns the contents of operands that backward may read.
 Blocks ReadByBackward(const std::vector<Operand>& operands, const std::vector<Blob>& contents) {
   Blocks blocks;
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -134,8 +134,8 @@ bool IsFar(ElementType type, double actual, double expected) {
   return std::abs(actual - expected) > 0.05 * std::max(1.0, std::abs(expected));
 }
 
-// Returns whether integers that are used as indices are in range for every axis of the first
-// operand, because any axis may be the indexed one.
+// True if integers that serve as indices are in range for every axis of the first operand, because
+// any axis may be the indexed one.
 bool AreIndicesInRange(const KernelRun& run) {
   if (run.inputs.empty() || RuleOf(run.spec.type).is_elementwise()) return true;
   const std::vector<int64_t>& dims = run.spec.inputs[0].dims;
@@ -152,7 +152,7 @@ bool AreIndicesInRange(const KernelRun& run) {
   return true;
 }
 
-// The references are plain: they write every output, divide by sizes, and do not check indices.
+// References are simple: they write every output, divide by sizes, and don't check indices.
 bool IsForReference(const KernelRun& run) {
   const auto is_filled = [](const Operand& operand) { return operand.elements() > 0; };
   for (const Operand& output : run.spec.outputs) {
@@ -164,7 +164,7 @@ bool IsForReference(const KernelRun& run) {
   return !RuleOf(run.spec.type).is_random() && AreIndicesInRange(run);
 }
 
-// Compares roughly, because any contents may come to any operator. A kernel that reads the wrong
+// Compares with a wide tolerance, because contents are arbitrary. A kernel that reads the wrong
 // elements is far off.
 void CompareWithReference(const KernelRun& run, const reference::ForwardResult& forward) {
   const reference::Function function = reference::FindFunction(run.spec.type);
@@ -182,8 +182,8 @@ void CompareWithReference(const KernelRun& run, const reference::ForwardResult& 
   }
 }
 
-// Runs once between guards, which also detect writes by code that no sanitizer instruments, such as
-// a library's, and once in exact blocks. Both runs must give the same bits.
+// Runs once between guards, which also detect writes by code without sanitizer instrumentation,
+// such as libraries, and once in exact blocks. Both runs must give the same bits.
 void RunOperator(Backend& backend, PreparedOp& op, const KernelRun& run, bool has_backward) {
   const auto guarded = reference::RunForward(backend, op, run.spec, run.inputs, kSeed);
   for (const std::string& fault : guarded.faults) CKPLAN_CHECK(fault.empty(), fault);
@@ -200,7 +200,7 @@ void RunOperator(Backend& backend, PreparedOp& op, const KernelRun& run, bool ha
                "backward results don't depend on addresses");
 }
 
-// Sets which gradients are requested and arrive, as in a training step with this operator.
+// Sets which gradients are requested and which arrive, as in a training step with this operator.
 bool SetRoles(const reference::OpCase& op_case, OpSpec* spec) {
   std::vector<bool> wants, is_constant, arrives;
   for (size_t i = 0; i < op_case.contents.size(); ++i) {

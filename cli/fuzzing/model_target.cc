@@ -1,4 +1,4 @@
-// ONNX files: the work of ckplan and ckexec on a model before anything runs.
+// ONNX files: everything that ckplan and ckexec do with a model before running it.
 #include <filesystem>
 #include <fstream>
 
@@ -20,7 +20,7 @@ namespace {
 constexpr size_t kMaxPlannedModelNodes = 300;
 constexpr int64_t kMaxReadBytes = 1 << 20;
 
-// A refusal for lack of sizes names the dimensions to bind, as "N=..." or "x=?,8".
+// An error about unknown sizes names the dimensions to bind, as "N=..." or "x=?,8".
 bool BindWhatIsMissing(const Error& error, PlanRequest* request) {
   bool is_bound = false;
   for (const Remedy::Setting& setting : error.remedy.settings) {
@@ -38,7 +38,7 @@ Result<ModelSource> Load(const std::string& path, PlanRequest* request) {
   return source;
 }
 
-// The model takes another batch than the one in its file, or is refused.
+// Loads the model with another batch size, which must succeed or give an error.
 void ReadWithBatch(const std::string& path, const ModelSource& source, PlanRequest request) {
   if (!source.model.constant_batch()) return;
   request.batch = *source.model.constant_batch() == 1 ? 3 : 1;
@@ -72,7 +72,7 @@ void PlanAndAnnotate(const std::string& path, const ModelSource& source, PlanReq
   if (graph.nodes().size() > kMaxPlannedModelNodes) return;
   const Result<Plan> plan = MakePlan(graph, request, {});
   if (!plan.ok()) return;
-  // The copy has the same file name, because a graph's name is the name of its file.
+  // The copy keeps the file name, because a graph is named after its file.
   const std::filesystem::path folder = std::filesystem::path(path).parent_path() / "annotated";
   std::filesystem::create_directory(folder);
   const std::string out = folder / std::filesystem::path(path).filename();

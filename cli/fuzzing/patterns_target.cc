@@ -1,4 +1,4 @@
-// Patterns against names: compares ChooseByName and the checker with the definition.
+// Name patterns: compares ChooseByName and the checker with the definition.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -14,10 +14,11 @@
 namespace ckplan {
 namespace {
 
-constexpr size_t kMaxInputBytes = 6000;  // The naive matcher's time is patterns times names.
+constexpr size_t kMaxInputBytes =
+    6000;  // The naive matcher's time is proportional to patterns times names.
 constexpr size_t kMaxPatternNodes = 40;
 
-// Makes nodes without inputs, each with one output of another name.
+// Makes nodes without inputs, each with one uniquely named output.
 TensorGraph NodesOf(const std::vector<std::string>& lines) {
   TensorGraphParts parts;
   for (const std::string& line : lines) {
@@ -38,8 +39,8 @@ TensorGraph NodesOf(const std::vector<std::string>& lines) {
   return TensorGraph::Create(std::move(parts)).value();
 }
 
-// Matches by the definition, in time quadratic in the lengths: finds which prefixes of the name
-// each prefix of the pattern matches.
+// Matches by the definition, in time proportional to the product of the lengths: finds which
+// prefixes of the name each prefix of the pattern matches.
 bool MatchesNaively(std::string_view pattern, std::string_view name) {
   std::vector<bool> fits(name.size() + 1);
   fits[0] = true;
@@ -66,7 +67,7 @@ bool IsMeant(std::string_view pattern, const NamedThing& thing) {
   });
 }
 
-// Looks at the patterns from the last to the first.
+// Tries the patterns from last to first.
 bool IsChosenNaively(const NamePatterns& patterns, const NamedThing& thing) {
   for (auto pattern = patterns.rbegin(); pattern != patterns.rend(); ++pattern) {
     if (IsMeant(*pattern, thing)) return !pattern->starts_with("!");
@@ -80,8 +81,8 @@ bool IsTooLong(std::string_view pattern) {
   return IsGlob(pattern) && pattern.size() > kMaxGlobBytes;
 }
 
-// Runs every node twice before the loss; the checker must report once each node that may run only
-// once.
+// Runs every node twice before the loss. The checker must report each node that may run only once,
+// exactly once.
 Schedule TwiceEach(const TensorGraph& graph) {
   Schedule schedule;
   for (int i = 0; i < 2; ++i) {
@@ -125,8 +126,8 @@ void Choose(const TensorGraph& graph, const NamePatterns& patterns) {
 
 }  // namespace
 
-// The input is a file of patterns, then a line "names", then one line for each node: its name, a
-// tab and its type.
+// The input is a pattern file, then a line "names", then one line per node: its name, a tab and its
+// type.
 void FuzzPatterns(FuzzInput input) {
   if (input.size() > kMaxInputBytes) return;
   constexpr std::string_view kNames = "\nnames\n";

@@ -1,5 +1,5 @@
-// ckplan.toml through the whole program except its work: from the text of the file to the settings
-// of a command, and to the output of --print-config.
+// ckplan.toml through the whole program except the actual work: from the file's text to a command's
+// settings, and to the output of --print-config.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -35,7 +35,7 @@ struct TypedCommand {
   bool takes_config = false;
 };
 
-// Files have any name that the fuzzer invents, and "@-" is standard input, which never ends.
+// The fuzzer invents file names, and "@-" is standard input, which never ends.
 bool HasValueFromFile(const std::vector<ConfiguredValue>& configured) {
   return std::any_of(configured.begin(), configured.end(), [](const ConfiguredValue& value) {
     return value.flag == "--decisions" ||
@@ -45,7 +45,7 @@ bool HasValueFromFile(const std::vector<ConfiguredValue>& configured) {
   });
 }
 
-// The output of --print-config, saved as a file, must give every option the same values.
+// The output of --print-config, saved as a file, must give every option the same value.
 void PrintAndReadAgain(const Command& command, const TypedCommand& typed,
                        const std::vector<ConfiguredValue>& configured) {
   const std::string printed = ConfigText(typed.name, typed.line, configured);
@@ -81,8 +81,8 @@ void Apply(const Command& command, std::string_view text) {
 
 }  // namespace
 
-// The length of the text selects the command, because running all commands for each text would take
-// most of the time.
+// The text's length selects the command, because running all commands for each text would be too
+// slow.
 void FuzzSettings(FuzzInput input) {
   const auto commands = AllCommands();
   Apply(commands.front(), TextOf(input));

@@ -37,7 +37,7 @@ void ReadOneValue(std::string_view text) {
   }
 }
 
-// An array of NumPy's, and the contents of an input.
+// A NumPy array as the contents of an input.
 void ReadContents(const std::string& bytes) {
   if (const auto text = NpyAsText(bytes, "a.npy"); text.ok()) {
     CKPLAN_CHECK(ParseSetInput("x=" + *text).ok(), "an array can be set as an input");
@@ -63,7 +63,7 @@ std::vector<std::string> Split(std::string_view text, char separator) {
 Result<PlanRequest> ReadRequest(const std::vector<std::string>& arguments) {
   CommandLine line("ckplan plan", "ckplan plan model.onnx", "plan one model");
   RequestFlags flags;
-  flags.Add(line, "algorithm");  // Decisions are left out, because they are read from a file.
+  flags.Add(line, "algorithm");  // Decisions are left out because they are read from a file.
   flags.Add(line, RequestFlags::Group::kPlanning);
   flags.Add(line, RequestFlags::Group::kReading);
   std::string model;
@@ -73,10 +73,10 @@ Result<PlanRequest> ReadRequest(const std::vector<std::string>& arguments) {
   return flags.Read();
 }
 
-// A request is written as flags separated by blanks, as words of a shell.
+// Requests are written as flags separated by blanks, as shell words.
 bool IsPlain(const std::string& argument) { return ShellWord(argument) == argument; }
 
-// Patterns may be in a file, whose name can be any name.
+// Patterns may be in a file, whose name is arbitrary.
 bool NamesFile(const std::string& argument) { return argument.find('@') != std::string::npos; }
 
 void ReadArguments(const std::vector<std::string>& arguments) {
@@ -99,7 +99,7 @@ void ReadArguments(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-// One line is one value; several lines are also tried as the arguments of a command.
+// A line is one value; several lines are also tried as a command's arguments.
 void FuzzSizes(FuzzInput input) {
   ReadContents(std::string(TextOf(input)));
   const std::vector<std::string> lines = Split(TextOf(input), '\n');

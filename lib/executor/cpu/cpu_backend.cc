@@ -34,9 +34,9 @@ Error Unsupported(const OpSpec& spec, std::string_view what) {
 namespace {
 
 constexpr int64_t kAllocationAlignment = 64;
-constexpr int64_t kDigestBlock = 1 << 16;  // Bytes per block; each block has a digest of its own.
+constexpr int64_t kDigestBlock = 1 << 16;  // Bytes per block; each block has its own digest.
 
-// Does one mixing step of a 64-bit hash in the manner of xxh64: multiply, rotate.
+// One mixing step of a 64-bit hash in the style of xxh64: multiply, rotate.
 uint64_t Mix(uint64_t hash, uint64_t word) {
   hash ^= word * 0x9E3779B97F4A7C15u;
   return ((hash << 27) | (hash >> 37)) * 0xC2B2AE3D27D4EB4Fu;
@@ -67,8 +67,8 @@ void LookForNans(const unsigned char* bytes, int64_t size, int64_t first_index,
   }
 }
 
-// Returns the bytes that this process can still allocate: the free memory of the machine. Limits of
-// control groups (cgroups) are ignored.
+// Returns how many bytes this process can still allocate: the machine's free memory, ignoring the
+// limits of control groups.
 int64_t FreeMemory() {
   std::ifstream info("/proc/meminfo");
   std::string key;
@@ -102,7 +102,7 @@ class CpuBackend final : public Backend {
     for (const auto* operands : {&spec.inputs, &spec.outputs}) {
       for (const Operand& operand : *operands) {
         if (operand.is_present && operand.type == ElementType::kBFloat16) {
-          return Unsupported(spec, "it stores floats as float32 alone");
+          return Unsupported(spec, "it stores floats only as float32");
         }
       }
     }

@@ -42,7 +42,7 @@ Heads HeadsOf(const AttentionShape& shape, int64_t heads, int64_t rows, int64_t 
   return of;
 }
 
-// Adds the mask to a row of scores; `offset` is the start of this row in the mask.
+// Adds the mask to a row of scores; `offset` is the row's offset in the mask.
 void AddMask(const AttentionMask& of, float* row, const void* mask, int64_t offset, int64_t count) {
   const int64_t step = of.strides[3];
   if (of.is_bool()) {
@@ -206,7 +206,8 @@ class AttentionOp final : public PreparedOp {
                 });
   }
 
-  // Turns scores into probabilities in place. The row of a query whose keys are all masked is zero.
+  // Turns scores into probabilities in place. A query whose keys are all masked gets a row of
+  // zeros.
   void MakeProbabilities(float* scores, const void* mask, int64_t n, int64_t h) const {
     const int64_t keys = layout_.k.rows;
     ForQueries([&](int64_t row) {

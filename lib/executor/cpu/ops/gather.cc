@@ -51,7 +51,7 @@ struct ScatterMin {
   }
 };
 
-// Calls body with the element type T and the reduction that this spec names.
+// Calls body with the element type T and the reduction that the spec names.
 template <typename Body>
 Result<std::unique_ptr<PreparedOp>> WithScatterReduction(const OpSpec& spec, const Body& body) {
   CKPLAN_ASSIGN_OR_RETURN(const Scattering scattering, ReadScattering(spec));
@@ -96,7 +96,7 @@ class RowIndex {
   int64_t rows() const { return Product(dims_); }
   int64_t count() const { return count_; }
 
-  // Negative indices count from the end. Returns -1 if any is out of range: such an index reads
+  // Negative indices count from the end. Returns -1 if one is out of range; such an index reads
   // zeros and writes nothing.
   int64_t RowOf(const void* indices, int64_t outer, int64_t i) const {
     const int64_t first =
@@ -122,8 +122,8 @@ class RowIndex {
   Dims dims_, strides_;
 };
 
-// Calls body(outer, begin, end) for disjoint ranges that together cover all rows. One thread
-// handles a range, so sums into a row are added in the order of the indices.
+// Calls body(outer, begin, end) for disjoint ranges that cover all rows. One thread handles each
+// range, so sums into a row are added in index order.
 template <typename Body>
 void ForOwnedRows(int64_t outer, int64_t rows, int64_t inner, const Body& body) {
   constexpr int64_t kMaxOwners = 16;
@@ -207,7 +207,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareGather(const OpSpec& spec) {
   return Prepared<GatherOp>(spec, shape);
 }
 
-// If indices repeat, the last update is written; a reduction combines the updates in index order.
+// The last of several updates with the same index wins; a reduction combines them in index order.
 template <typename T, typename Reduction>
 class ScatterNdOp final : public PreparedOp {
  public:
@@ -273,12 +273,12 @@ constexpr OpRow kGatherOps[] = {
 
 std::span<const OpRow> GatherOps() { return kGatherOps; }
 
-// GatherElements and ScatterElements: each element has an index of its own along one axis.
+// GatherElements and ScatterElements: each element has its own index along one axis.
 
 namespace {
 
-// The lines along the axis, in the tensor of indices and in the data. Lines are disjoint, so each
-// is processed by one thread, and sums into an element are added in the order of the indices.
+// Lines along the axis, in the index tensor and in the data. Lines are disjoint and each is
+// processed by one thread, so sums into an element are added in index order.
 class Lines {
  public:
   Lines(const OpSpec& spec, size_t axis) : is_long_(spec.input(1).type == ElementType::kInt64) {
@@ -296,8 +296,8 @@ class Lines {
     lines_ = Collapse(others, {index_strides, data_strides});
   }
 
-  // Calls body(offset among the indices, offset in the data); the latter is -1 where the index is
-  // out of range.
+  // Calls body(offset in the indices, offset in the data); the latter is -1 for an index out of
+  // range.
   template <typename Body>
   void ForEach(const void* indices, const Body& body) const {
     const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, 4 * length_));
@@ -325,7 +325,7 @@ class Lines {
   }
 
   bool is_long_;
-  int64_t length_ = 0, size_ = 0;  // Indices in a line, and elements of the data along the axis.
+  int64_t length_ = 0, size_ = 0;  // Indices per line, and data elements along the axis.
   int64_t index_step_ = 1, data_step_ = 1;
   Layout lines_;
 };

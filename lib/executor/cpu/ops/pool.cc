@@ -16,7 +16,7 @@ int64_t GrainOf(const PoolShape& shape) {
   return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, shape.out() * window));
 }
 
-// The number of output columns that are computed together.
+// Output columns computed together.
 constexpr int64_t kStretchColumns = 128;
 
 // A range of columns of one output row.
@@ -38,9 +38,9 @@ void ForEachStretch(const PoolShape& shape, const Body& body) {
   }
 }
 
-// For every position of the kernel, in order, visits the columns of the stretch for which that
-// position lies inside the input: visit(begin, end, from), where column `begin + i`, relative to
-// the first column of the stretch, reads element `from + i * stride` of the input plane.
+// For every kernel position, in order, visits the stretch's columns for which that position is
+// inside the input: visit(begin, end, from), where column `begin + i`, relative to the stretch's
+// first column, reads element `from + i * stride` of the input plane.
 template <typename Visit>
 void ForEachTap(const PoolShape& shape, const Stretch& stretch, const Visit& visit) {
   const auto& [d, h, w] = shape.axes;
@@ -59,7 +59,7 @@ void ForEachTap(const PoolShape& shape, const Stretch& stretch, const Visit& vis
   }
 }
 
-// The statistic, or the operator's second output, holds the index of each maximum within its plane.
+// The statistic, or the operator's second output, holds each maximum's index within its plane.
 class MaxPoolOp final : public PreparedOp {
  public:
   explicit MaxPoolOp(const PoolShape& shape) : shape_(shape) {}
@@ -107,7 +107,7 @@ class MaxPoolOp final : public PreparedOp {
   }
 
  private:
-  // Finds the first maximum of each window; a NaN counts as greater than all numbers.
+  // Finds the first maximum of each window. NaN is greater than all numbers.
   void FindMaxima(const float* plane, const Stretch& stretch, float* highest,
                   int32_t* where) const {
     std::fill_n(highest, kStretchColumns, -std::numeric_limits<float>::infinity());
