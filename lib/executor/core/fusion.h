@@ -1,4 +1,11 @@
 // Finds consecutive operators of a program that can run as one.
+//
+//   BatchNormalization ─ y ─▶ Relu ─ r ─▶      r overwrites y, so one kernel reads x and writes r
+//
+// A fused run does its work when its last operator is due. Every buffer still begins and ends when
+// the program says so, so everything that the operators read must still be in memory by then. A
+// result isn't written if it isn't needed later: if another operator of the chain overwrites it, or
+// if it is released before the next operator outside the chain runs.
 #pragma once
 
 #include <functional>

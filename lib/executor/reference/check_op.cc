@@ -15,11 +15,11 @@ namespace ckplan::reference {
 
 namespace {
 
-// An input is moved by this fraction of its value, and at least by this amount. The error of
+// Inputs are perturbed by this fraction of their value, and at least by this amount. The error of
 // central differences is of the order of its square.
 constexpr double kStep = 1e-5;
-// Numbers of elements of an input at which differences are taken. Large inputs get fewer, because
-// each difference runs the reference twice.
+// How many elements of an input are differenced. Large inputs get fewer, because each difference
+// runs the reference twice.
 #ifdef CKPLAN_SANITIZED  // Sanitizers check the kernels' memory and slow the references down.
 constexpr int64_t kMaxDifferences = 8;
 constexpr int64_t kMinDifferences = 1;
@@ -120,14 +120,15 @@ class Checker {
 
   void CheckForwardAgain(PreparedOp& op, const OpSpec& spec, const ForwardResult& forward) {
     const ForwardResult again = RunForward(backend_, op, spec, inputs_, seed_);
-    if (again.outputs != forward.outputs) Fail("a second forward gives other bits");
-    if (again.statistic != forward.statistic) Fail("a second forward gives another statistic");
+    if (again.outputs != forward.outputs) Fail("a second forward differs");
+    if (again.statistic != forward.statistic) Fail("the statistic of a second forward differs");
     for (size_t i = 0; spec.outputs.size() > 1 && i < spec.outputs.size(); ++i) {
       if (!spec.outputs[i].is_present || spec.outputs[i].is_read_by_backward) continue;
       ForwardResult other = RunForward(backend_, op, spec, inputs_, seed_, static_cast<int64_t>(i));
       FailAll(other.faults);
       other.outputs[i] = forward.outputs[i];
-      if (other.outputs != forward.outputs) Fail(fmt::format("without output {} it differs", i));
+      if (other.outputs != forward.outputs)
+        Fail(fmt::format("the result without output {} differs", i));
     }
     for (size_t i = 0; i < inputs_.size(); ++i) {
       const bool is_elementwise = RuleOf(spec.type).is_elementwise();
@@ -136,7 +137,7 @@ class Checker {
       const ForwardResult in_place =
           RunForward(backend_, op, spec, inputs_, seed_, -1, static_cast<int64_t>(i));
       if (in_place.outputs[0] != forward.outputs[0]) {
-        Fail(fmt::format("in place of input {} it differs", i));
+        Fail(fmt::format("the result in place of input {} differs", i));
       }
     }
   }
@@ -151,7 +152,7 @@ class Checker {
     FailAll(first.faults);
     const BackwardResult second =
         RunBackward(backend_, op, spec, inputs_, forward, arriving, seed_);
-    if (first.gradients != second.gradients) Fail("a second backward gives other bits");
+    if (first.gradients != second.gradients) Fail("a second backward differs");
     for (size_t i = 0; i < inputs_.size(); ++i) {
       if (!spec.inputs[i].has_gradient) continue;
       const Tensor& expected = NumericGradient(arriving, arrives, i);
@@ -163,8 +164,8 @@ class Checker {
     }
   }
 
-  // Returns the gradient of the sum of all outputs, each weighted with its arriving gradient. In a
-  // large input only some elements are differenced; the others stay NaN.
+  // Returns the gradient of the sum of all outputs, each weighted with its arriving gradient. Only
+  // some elements of a large input are differenced; the others stay NaN.
   const Tensor& NumericGradient(const std::vector<Tensor>& arriving,
                                 const std::vector<bool>& arrives, size_t position) {
     const auto [found, is_new] = numeric_.try_emplace({arrives, position});
@@ -190,8 +191,8 @@ class Checker {
     return gradient;
   }
 
-  // Sums the weighted differences from the expected outputs. Summing the outputs themselves would
-  // lose small changes to rounding.
+  // Sums the weighted differences from the expected outputs. Summing the outputs would lose small
+  // changes to rounding.
   double Weigh(const std::vector<Tensor>& outputs, const std::vector<Tensor>& weights) const {
     double sum = 0;
     for (size_t i = 0; i < outputs.size(); ++i) {

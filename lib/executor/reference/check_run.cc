@@ -77,12 +77,12 @@ std::vector<const void*> Addresses(const Buffers& buffers) {
   return addresses;
 }
 
-// Returns memory for a statistic or a workspace, or null if it has no bytes.
+// Allocates a statistic or a workspace; null for 0 bytes.
 std::unique_ptr<WatchedBuffer> Scratch(Backend& backend, int64_t bytes) {
   return bytes == 0 ? nullptr : std::make_unique<WatchedBuffer>(backend, bytes);
 }
 
-// Returns buffers with the contents of `tensors`, except tensors that backward may not read.
+// Returns buffers with the contents of `tensors`, except tensors that backward must not read.
 Buffers Fill(Backend& backend, const std::vector<Tensor>& tensors, std::vector<Blob>& contents,
              const std::vector<Operand>* read_by_backward) {
   Buffers buffers(tensors.size());

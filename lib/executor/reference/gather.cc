@@ -8,15 +8,14 @@ namespace ckplan::reference {
 
 namespace {
 
-// Reads indices, and combines elements with updates.
+// Reads indices and combines elements with updates.
 
 int64_t AxisOf(const OpSpec& spec, const Tensor& data) {
   const int64_t axis = spec.Int("axis", 0);
   return axis < 0 ? axis + data.rank() : axis;
 }
 
-// Returns the index counted from 0; negative indices count from the end. Returns -1 if the index is
-// out of range.
+// Converts a possibly negative index to one counted from 0; -1 if it is out of range.
 int64_t Normal(double index, int64_t size) {
   const auto at = static_cast<int64_t>(index < 0 ? index + static_cast<double>(size) : index);
   return at >= 0 && at < size ? at : -1;
@@ -44,8 +43,7 @@ void Gather(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor
   });
 }
 
-// Returns the index in the data that a tuple names, from axis `begin` on; the result is empty if
-// the index is out of range.
+// Returns the data index that a tuple names, from axis `begin` on; empty if it is out of range.
 Index TupleAt(const Tensor& data, const Tensor& indices, const Index& place, size_t begin) {
   Index tuple;
   Index member = place;

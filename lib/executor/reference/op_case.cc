@@ -105,7 +105,7 @@ void ParseContents(std::string_view text, Operand& operand, Contents& contents) 
     operand.known->reals = contents.values;
     return;
   }
-  // Integers are not parsed as real numbers, because double precision cannot hold the largest ones.
+  // Integers are not parsed as real numbers, because doubles cannot represent the largest ones.
   for (const std::string_view item : SplitText(Inside(text.substr(1)), ',')) {
     operand.known->ints.push_back(ParseInt(item));
   }

@@ -1,6 +1,6 @@
 // Tests of random operators, which have no reference. Their output must have the specified
-// distribution and be equal for equal seeds. Dropout must drop the same elements of the gradient as
-// of the values.
+// distribution and be equal for equal seeds. Dropout must drop the same elements of values and
+// gradients.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@
 
 namespace ckplan::reference {
 
-// An operator with inputs that each hold one repeated value.
+// An operator whose inputs each repeat one value.
 struct DrawnOp {
   OpSpec spec;
   std::unique_ptr<Backend> backend;
@@ -26,7 +26,7 @@ struct DrawnOp {
   std::vector<Tensor> inputs;
 };
 
-// `value` is what every input that is present repeats.
+// Every present input repeats `value`.
 inline DrawnOp DrawnFrom(std::unique_ptr<Backend> backend, const CaseRow& row, double value) {
   DrawnOp drawn;
   drawn.backend = std::move(backend);

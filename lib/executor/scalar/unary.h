@@ -15,7 +15,19 @@
 
 namespace ckplan::scalar {
 
-// An elementwise function of one input, as the kernels of all backends see it, is a struct such as
+// All backends' kernels take an elementwise function of one input as a struct, such as
+//
+//   struct LeakyRelu {
+//     static constexpr Reads kReads = Reads::kOutput;   what the slope is computed from
+//     explicit LeakyRelu(const OpSpec& spec);           reads the attributes
+//     CKPLAN_DEVICE float Value(float x) const;
+//     CKPLAN_DEVICE float Slope(float y) const;         dy/dx, from x or y as kReads says
+//   };
+//
+// Backends compute exponentials and related functions in different ways. A struct that needs them
+// takes them as the parameter Math, with the static functions Exp, Tanh, Erf, Sigmoid and Softplus.
+// All other functions come from the C library in their float versions, which all compilers provide.
+// Limits use std::min and std::max, because fminf and fmaxf keep host compilers from vectorizing.
 enum class Reads { kNothing, kInput, kOutput };
 
 // An operator without attributes.
