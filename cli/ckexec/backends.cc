@@ -99,7 +99,7 @@ Error OptionOf(std::string_view option, std::string_view backend) {
 
 constexpr const char* kDefault = "cpu";
 constexpr const char* kOther = "cuda";
-constexpr std::string_view kElsewhere = "; or use --backend cpu";
+constexpr std::string_view kElsewhere = "; --backend cpu needs no GPU";
 
 std::vector<OpSupport> CpuOperators() { return cpu::MakeCpuBackend(1)->Operators(); }
 
@@ -188,10 +188,11 @@ Result<DescribedBackend> MakeDescribedCuda(const ExecOptions& options, const Dev
 #else
 
 Result<Done> CheckBuiltWithCuda() {
-  return MakeError(ErrorCode::kUnsupported,
-                   fmt::format("this ckexec was built without the CUDA toolkit; rebuild it with "
-                               "the toolkit installed{}",
-                               kElsewhere));
+  return MakeError(
+      ErrorCode::kUnsupported,
+      fmt::format("the cuda backend cannot run here: this ckexec was built without it; "
+                  "rebuild it with the CUDA toolkit{}",
+                  kElsewhere));
 }
 
 std::vector<OpSupport> CudaOperators() { return {}; }

@@ -148,7 +148,7 @@ TEST_CASE("host copies: two copies in one place are found") {
   for (Bytes& offset : plan.host_offsets) offset = Bytes(0);
   const ValidationReport report = small.Validate(small.KeepAll(), plan);
   REQUIRE(report.failures.size() == 1);
-  CHECK(Says(report.failures.front(), "is not what was copied there"));
+  CHECK(Says(report.failures.front(), "the host returned other bytes"));
 }
 
 TEST_CASE("host copies: places outside the block, and too few of them, are refused") {

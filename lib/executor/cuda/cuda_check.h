@@ -1,7 +1,7 @@
-// Checks calls of the CUDA runtime and the libraries whose failure is a bug of this program or a
-// defect of the device, which no caller could handle. A failure ends the program with exit code 70
-// and a message that names the call. Running out of memory is reported separately, because it is
-// not a bug: code is loaded when it first runs, and needs memory.
+// Checks CUDA runtime and library calls whose failure is a bug in this program or a device defect,
+// which no caller could handle. A failure ends the program with exit code 70 and a message that
+// names the call. Running out of memory is not a bug and is reported separately: code is loaded
+// when it first runs, and needs memory.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -27,7 +27,7 @@ inline void CheckCuda(cudaError_t status, const char* call) {
   FailCheck(__FILE__, __LINE__, call, cudaGetErrorString(status));
 }
 
-// Checks that a kernel was started. Failures while it runs are detected by Synchronize.
+// Checks that a kernel was started. Synchronize detects failures while it runs.
 inline void CheckLaunch() { CheckCuda(cudaGetLastError(), "starting a kernel"); }
 
 inline cudaStream_t StreamOf(const Device& device) {

@@ -9,9 +9,9 @@
 
 namespace ckplan::cuda {
 
-// Computes n / divisor by a multiplication, which is about twenty times as fast on a GPU, for n
-// below 2^31; larger n use an ordinary division. See Granlund and Montgomery, "Division by
-// Invariant Integers using Multiplication" (PLDI 1994), figure 4.1.
+// Computes n / divisor by multiplication, about twenty times as fast on a GPU, for n below 2^31;
+// larger n use ordinary division. See Granlund and Montgomery, "Division by Invariant Integers
+// using Multiplication" (PLDI 1994), figure 4.1.
 class Divider {
  public:
   Divider() = default;
@@ -30,7 +30,7 @@ class Divider {
     const auto high = static_cast<uint32_t>((uint64_t{small} * multiplier_) >> 32);
     return (high + small) >> shift_;
   }
-  // Returns n / divisor, and leaves the remainder in `n`.
+  // Returns n / divisor and leaves the remainder in `n`.
   CKPLAN_DEVICE int64_t Split(int64_t& n) const {
     const int64_t quotient = Quotient(n);
     n -= quotient * divisor_;
@@ -52,7 +52,7 @@ template <int kOperands>
 class DeviceLayout {
  public:
   DeviceLayout() = default;
-  // `layout` has at most kMaxAxes axes (FitsDevice) and no axis without elements.
+  // `layout` has at most kMaxAxes axes (FitsDevice), and each axis has elements.
   explicit DeviceLayout(const Layout& layout) : rank_(static_cast<int>(layout.dims.size())) {
     CKPLAN_CHECK(rank_ <= kMaxAxes, "Prepare has rejected layouts with too many axes");
     count_ = layout.count();

@@ -1,4 +1,4 @@
-// The table of operators of the CUDA backend, which registry.cc joins, and its fused operators.
+// The CUDA backend's operator table, joined in registry.cc, and its fused operators.
 #pragma once
 
 #include <memory>
@@ -19,18 +19,17 @@ const OpTable<OpRow>& Table();
 // Returns UnsupportedOp for this backend.
 Error Unsupported(const OpSpec& spec, std::string_view what);
 
-// The operators of the CUDA backend by family, one or two files each in ops/. registry.cc joins
-// them.
+// The CUDA backend's operators by family, one or two files each in ops/.
 
 #define CKPLAN_FAMILY(Name) std::span<const OpRow> Name##Ops();
 #include "lib/problem/ops/families.def"
 #undef CKPLAN_FAMILY
 
-// FusedAttention (lib/problem/ops/attention.h), of the family of attention.
+// FusedAttention (lib/problem/ops/attention.h), part of the attention family.
 Result<std::unique_ptr<PreparedOp>> PrepareFusedAttention(const OpSpec& spec, Device& device);
 
-// Operators that follow each other, run as one kernel (fused.cu): chains, and scores of attention
-// with their softmax. traffic/shape_rules.h says which. `ops` is accepted by FusibleLength.
+// Consecutive operators that run as one kernel (fused.cu): chains, and attention scores with their
+// softmax. traffic/shape_rules.h defines them. FusibleLength must accept `ops`.
 std::unique_ptr<FusedForward> MakeFused(std::span<const ChainedOp> ops, Device& device);
 
 // The two kinds of fused operators.

@@ -13,7 +13,7 @@
 
 namespace ckplan::cuda {
 
-// Maps each index, or tuple of indices, to a row of a tensor. A target is such a map:
+// Maps each index, or tuple of indices, to a row of a tensor. A target is a map such as:
 //
 //   target(i)   the row that index i names, or -1 if it is out of range: such an index reads zeros
 //               and writes nothing
@@ -29,7 +29,7 @@ CKPLAN_DEVICE inline int64_t IndexInside(int64_t index, int64_t size) {
 //
 //   data: outer x rows x inner       indices: [outer] x count x tuple
 struct RowTarget {
-  IntegersIn indices;  // Set at each call.
+  IntegersIn indices;  // Set for each call.
   int tuple = 0;
   int64_t dims[kMaxAxes] = {};
   int64_t rows = 1;   // Rows per outer index.
@@ -58,12 +58,12 @@ struct RowTarget {
   }
 };
 
-// The target of GatherElements and ScatterElements: each index selects one element along the axis;
-// the element's position along the other axes is the index's own.
+// The target of GatherElements and ScatterElements: each index selects one element along the axis,
+// at the index's own position along the other axes.
 struct ElementTarget {
-  IntegersIn indices;  // Set at each call.
+  IntegersIn indices;  // Set for each call.
   DeviceLayout<1> others;
-  int64_t size = 0, step = 1;  // The axis of the data: its size and its stride.
+  int64_t size = 0, step = 1;  // The data's axis: its size and its stride.
   int64_t block = 1;           // Indices in a group of interleaved lines.
 
   CKPLAN_DEVICE int64_t operator()(int64_t i) const {
@@ -72,12 +72,12 @@ struct ElementTarget {
   }
 };
 
-// Sorts indices by the rows that they name and, for equal rows, by their position. With this list,
-// one thread for each column of a row can sum in a fixed order, without searching all indices.
+// Sorts indices by the rows that they name, and by position for equal rows. With this list, one
+// thread per column of a row can sum in a fixed order, without searching all indices.
 //
-// This is a merge sort: each key finds its position by a binary search in the neighbouring run.
+// A merge sort: each key finds its position by binary search in the neighbouring run.
 
-// A row and the position of an index that names it, packed into one key that sorts by row first.
+// A row and the position of an index that names it, packed into a key that sorts by row first.
 struct Occurrence {
   uint64_t key = 0;
   CKPLAN_DEVICE static Occurrence Of(int64_t row, int64_t index) {
@@ -100,7 +100,7 @@ struct SortedIndices {
 
   CKPLAN_DEVICE int64_t row(int64_t i) const { return list[i].row(); }
   CKPLAN_DEVICE int64_t index(int64_t i) const { return list[i].index(); }
-  // Returns whether entry i is the first one that names its row.
+  // True if entry i is the first one that names its row.
   CKPLAN_DEVICE bool IsFirst(int64_t i) const { return i == 0 || row(i - 1) != row(i); }
   CKPLAN_DEVICE bool IsLast(int64_t i) const { return i + 1 == count || row(i + 1) != row(i); }
 };
@@ -130,7 +130,7 @@ struct SortFirstRuns {
   }
 };
 
-// Merges pairs of neighbouring runs of `run` keys; all keys are different.
+// Merges pairs of neighbouring runs of `run` keys. All keys are different.
 struct MergeRuns {
   const Occurrence* from;
   Occurrence* to;
@@ -158,14 +158,13 @@ struct MergeRuns {
 
 }  // namespace detail
 
-// Returns the size in bytes of the workspace of SortIndices, a multiple of 256.
+// Returns the size in bytes of SortIndices's workspace, a multiple of 256.
 inline int64_t SortWorkspace(int64_t count) {
   return CeilDiv(2 * count * static_cast<int64_t>(sizeof(Occurrence)), 256) * 256;
 }
 
-// Sorts the indices [first, first + count). Indices out of range come last, as if they named row
-// `rows`. The numbers of rows and of indices must be below kMaxRows. The result is in the
-// workspace.
+// Sorts the indices [first, first + count) into the workspace. Indices out of range come last, as
+// if they named row `rows`. The numbers of rows and indices must be below kMaxRows.
 template <typename Target>
 SortedIndices SortIndices(Device& device, const Target& target, int64_t rows, int64_t first,
                           int64_t count, void* workspace) {
@@ -180,9 +179,9 @@ SortedIndices SortIndices(Device& device, const Target& target, int64_t rows, in
 }
 
 struct ScatterShape {
-  int64_t outer = 1;  // All outer indices use the same list of indices.
+  int64_t outer = 1;  // All outer indices share one list of indices.
   int64_t rows = 0, count = 0, inner = 0;
-  int64_t unit = 1;  // Indices are sorted together in multiples of this.
+  int64_t unit = 1;  // The number of indices sorted together is a multiple of this.
 
   int64_t data() const { return outer * rows * inner; }
   int64_t updates() const { return outer * count * inner; }
@@ -190,14 +189,14 @@ struct ScatterShape {
   ScatterShape InPieces(int64_t at_once) const {
     return {outer, rows, count, inner / at_once, unit};
   }
-  // Returns the number of indices that are sorted at once.
+  // Returns the number of indices sorted at once.
   int64_t slab() const {
     const int64_t max_slab = unit < kMaxSorted ? kMaxSorted / unit * unit : kMaxSorted;
     return Min(count, max_slab);
   }
 };
 
-// One element of an update: its outer index, its index (or position among the sorted indices), and
+// An element of an update: its outer index, its index (or position among the sorted indices), and
 // its column.
 struct UpdatePlace {
   int64_t outer, index, column;
@@ -215,7 +214,7 @@ struct UpdatePlaces {
   }
 };
 
-// Computes updates[o, i] = data[o, target(i)], or zeros if the index is out of range.
+// Computes updates[o, i] = data[o, target(i)], or zeros for an index out of range.
 template <typename Target>
 void GatherRows(Device& device, ScatterShape shape, const Target& target, const void* data,
                 ElementType data_type, void* updates, ElementType updates_type) {
@@ -267,9 +266,9 @@ inline void SetRows(Device& device, const ScatterShape& shape, const SortedIndic
   });
 }
 
-// Sets data[o, row] = combine(data[o, row], updates[o, i]), in the order of the i that name the
-// row. In and Out are FloatsIn and FloatsOut, or counterparts for another type; Value is the type
-// of an element.
+// Sets data[o, row] = combine(data[o, row], updates[o, i]) for each i that names the row, in order.
+// In and Out are FloatsIn and FloatsOut, or counterparts for another type. Value is an element's
+// type.
 template <typename Value, typename In, typename Out, typename Combine>
 void CombineRows(Device& device, const ScatterShape& shape, const SortedIndices& sorted, In updates,
                  Out data, const Combine& combine) {
@@ -290,8 +289,8 @@ void CombineRows(Device& device, const ScatterShape& shape, const SortedIndices&
 
 // ---- Sums of floats -----------------------------------------------------------------------------
 
-// A row that many indices name, such as the row of a padding token, is summed in chunks of this
-// many indices.
+// A row that many indices name, such as a padding token's, is summed in chunks of this many
+// indices.
 inline constexpr int64_t kChunk = 64;
 
 inline int64_t ChunksWorkspace(const ScatterShape& shape) {
@@ -301,12 +300,12 @@ inline int64_t ChunksWorkspace(const ScatterShape& shape) {
 
 namespace detail {
 
-// A group of kWidth neighbouring columns: one, or as many as a thread reads at once.
+// kWidth neighbouring columns: one, or as many as a thread reads at once.
 template <int kWidth>
 struct Columns {
   float at[kWidth] = {};
 
-  // Adds the elements from `i` on; i is a multiple of kWidth.
+  // Adds the elements starting at `i`, a multiple of kWidth.
   CKPLAN_DEVICE void Add(const FloatsIn& from, int64_t i) {
     if constexpr (kWidth == kVector) {
       const Float4 values = from.Load(i / kVector);

@@ -469,12 +469,13 @@ TEST_CASE("cuda device: a call that no GPU would accept ends the program with ex
   for (const Row& row :
        {Row{"fault: an allocation that fails for another reason", "taking memory"},
         Row{"fault: a copy beyond an allocation", "the GPU accesses only allocated memory"},
-        Row{"fault: memory that is released twice", "what is freed was allocated"},
+        Row{"fault: memory that is released twice",
+            "memory is freed by the allocator it came from"},
         Row{"fault: memory of the pool that is released as other memory",
             "memory is freed by the allocator it came from"},
-        Row{"fault: memory that is freed while work is queued", "no work is left"},
+        Row{"fault: memory that is freed while work is queued", "memory is freed after all work"},
         Row{"fault: a clock that is read before the device reached it", "cudaEventElapsedTime"},
-        Row{"fault: work for a stream that is not alive", "a stream that is alive"}}) {
+        Row{"fault: work for a stream that is not alive", "work goes to a live stream"}}) {
     CAPTURE(row.name);
     const Ending ending = RunAlone(row.name);
     CAPTURE(ending.output);

@@ -24,7 +24,7 @@ namespace {
 
 #ifdef CKPLAN_SANITIZES_THREADS
 constexpr bool kSanitizesThreads = true;
-// All that precedes HappensBefore(point) happens before all that follows HappensAfter(point).
+// Everything before HappensBefore(point) happens before everything after HappensAfter(point).
 void HappensBefore(void* point) { __tsan_release(point); }
 void HappensAfter(void* point) { __tsan_acquire(point); }
 void* NewStack() { return __tsan_create_fiber(0); }
@@ -43,10 +43,10 @@ void SwitchTo(void*) {}
 
 constexpr size_t kWarp = 32;
 constexpr size_t kStackBytes =
-    size_t{64} << 10;  // Small, as the address sanitizer clears a stack at switches.
+    size_t{64} << 10;  // Small, because the address sanitizer clears a stack when switching.
 
-// A launch of a kernel. `begin` and `end` are the synchronisation objects that the thread sanitizer
-// knows: every thread starts after `begin` and finishes before `end`.
+// A kernel launch. `begin` and `end` are the thread sanitizer's synchronisation objects: every
+// thread starts after `begin` and finishes before `end`.
 struct Launch {
   const std::function<void()>* kernel = nullptr;
   int64_t blocks = 0;
@@ -57,16 +57,15 @@ struct Launch {
 
 enum class State { kReady, kAtBlockBarrier, kAtWarpBarrier, kDone };
 
-// A barrier of all threads of a block or of a warp. It has two synchronisation objects, used in
-// turn, because the first thread to pass may arrive at the barrier again before the last thread has
-// left it.
+// A barrier of all threads in a block or a warp. It alternates between two synchronisation objects,
+// because the first thread to pass may reach the barrier again before the last one has left.
 struct Barrier {
   char points[2] = {0, 0};
   size_t passed = 0;
   void* point() { return &points[passed % 2]; }
 };
 
-// The point at which an emulated thread, or the host thread that runs it, continues.
+// Where an emulated thread, or the host thread that runs it, continues.
 struct Context {
   ucontext_t entry{};
 #ifndef CKPLAN_SANITIZED
@@ -107,10 +106,10 @@ struct EmulatedThread {
   State state = State::kDone;
 };
 
-// Runs one block at a time, on one thread of the host.
+// Runs one block at a time on one host thread.
 class BlockPlayer {
  public:
-  // Runs every `step`-th block, beginning with `first`.
+  // Runs every `step`-th block, starting with `first`.
   void Play(Launch& launch, int64_t first, int64_t step) {
     launch_ = &launch;
     own_stack_ = OwnStack();
@@ -167,8 +166,8 @@ class BlockPlayer {
     Switch(context, own_context_);
   }
 
-  // Runs the threads in descending order, so that a kernel that wrongly relies on the work of a
-  // lower-numbered thread fails its test.
+  // Runs the threads in descending order, so that a kernel that wrongly relies on a lower-numbered
+  // thread fails its test.
   void PlayBlock() {
     for (size_t i = 0; i < count(); ++i) threads_[i]->state = State::kReady;
     do {
@@ -231,7 +230,7 @@ BlockPlayer& OwnPlayer() {
 
 void BlockPlayer::Begin() { OwnPlayer().RunThread(); }
 
-// Runs every second block, on a permanent second thread of the host.
+// Runs every second block on a permanent second host thread.
 class SecondWorker {
  public:
   SecondWorker() : thread_([this] { Serve(); }) {}
