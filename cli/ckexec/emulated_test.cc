@@ -372,9 +372,10 @@ TEST_CASE("emulated cuda: a driver older than the kernels is refused with what t
   const ProgramResult result = Session(kMlp, false).Profile("the driver is older than the kernels");
   CAPTURE(result.err);
   CHECK(result.status == 3);
-  CHECK(result.err.find("ckexec: the cuda backend cannot run here: its driver knows CUDA 13.0, and "
-                        "this ckexec was built for 13.0, whose PTX that driver cannot translate; "
-                        "install a driver") == 0);
+  CHECK(result.err.find(
+            "ckexec: the cuda backend cannot run here: its driver supports CUDA 13.0, and "
+            "this ckexec was built for 13.0, whose PTX that driver cannot translate; "
+            "install a driver") == 0);
   CHECK(EmulatedIn(result.err).is_clean);
 }
 

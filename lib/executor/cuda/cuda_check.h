@@ -16,8 +16,8 @@
 namespace ckplan::cuda {
 
 [[noreturn]] inline void FailOutOfMemory(std::string_view call) {
-  std::string message("the GPU has no memory left for the code of kernels, or for a library (");
-  message.append(call).append("); leave some free: plan with a smaller budget or a smaller batch");
+  std::string message("the GPU has no memory left for kernel code or a library (");
+  message.append(call).append("); plan with a smaller budget, or use a smaller batch");
   throw OutOfMemory(std::move(message));
 }
 

@@ -11,7 +11,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// The axes of a convolution, always three of them.
+// A convolution's axes, always three.
 struct Axes {
   std::array<int64_t, 3> in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1};
   std::array<int64_t, 3> strides{1, 1, 1}, dilations{1, 1, 1}, pads{0, 0, 0};
@@ -79,7 +79,7 @@ class PlainConvolution {
   int64_t YSize() const { return shape_.batch * shape_.groups * shape_.out_channels * positions_; }
   int64_t WSize() const { return shape_.groups * shape_.out_channels * shape_.in_channels * taps_; }
 
-  // Calls body with the indices in x, w and y of every product that the convolution sums.
+  // Calls body with the indices in x, w and y of every product in the convolution's sums.
   template <typename Body>
   void ForProducts(const Body& body) const {
     const int64_t filters = shape_.groups * shape_.out_channels;
@@ -104,7 +104,7 @@ class PlainConvolution {
   }
 
  private:
-  // Returns where an element lies in memory.
+  // Returns an element's offset in memory.
   size_t Place(int64_t sample, int64_t channel, int64_t channels, int64_t at, int64_t count) const {
     const int64_t place = shape_.is_channels_last ? (sample * count + at) * channels + channel
                                                   : (sample * channels + channel) * count + at;
@@ -153,7 +153,7 @@ void RunPlainConvolution(const ConvolutionShape& shape, ConvPass pass, void* x, 
 
 namespace {
 
-// The names of the attributes of one of the three operations.
+// One operation's attribute names.
 struct OperationNames {
   ConvPass pass;
   EmulatedName alpha, beta, convolution, x, w, y;
@@ -238,7 +238,7 @@ ConvolutionShape ShapeOf(const EmulatedDescriptor& operation) {
   return shape;
 }
 
-// Returns the tensor in which the operation leaves its result.
+// Returns the tensor for the operation's result.
 const EmulatedDescriptor& ResultOf(const EmulatedDescriptor& operation) {
   const OperationNames names = NamesOf(operation.kind);
   return operation.Part(names.pass == ConvPass::kForward        ? names.y
@@ -246,7 +246,7 @@ const EmulatedDescriptor& ResultOf(const EmulatedDescriptor& operation) {
                                                                 : names.w);
 }
 
-// Changes bits of the result, others each time.
+// Flips bits of the result, different ones each time.
 void Disturb(void* result) {
   static unsigned times = 0;
   auto* const low = static_cast<unsigned char*>(result);

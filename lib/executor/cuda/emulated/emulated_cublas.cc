@@ -1,7 +1,7 @@
-// Replaces cuBLAS where emulated_runtime.h replaces the CUDA runtime. The program loads it as it
-// would load cuBLAS. Products are plain loops that run as work of the stream. A call that breaks
-// cuBLAS's rules ends the program: a handle without a stream, a workspace or operands outside of
-// allocations, a leading dimension that is too small, or batches that write the same matrix.
+// An emulated cuBLAS, for the emulated CUDA runtime (emulated_runtime.h). The program loads it like
+// cuBLAS. Products are simple loops that run as stream work. A call that breaks cuBLAS's rules ends
+// the program: a handle without a stream, a workspace or operands outside allocations, a leading
+// dimension that is too small, or batches that write the same matrix.
 #include <cublas_v2.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ ElementType ElementOf(cudaDataType type) {
 
 int64_t BytesOf(ElementType type) { return type == ElementType::kBFloat16 ? 2 : 4; }
 
-// A batch of matrices stored by columns.
+// A batch of column-major matrices.
 struct Columns {
   void* data = nullptr;
   ElementType type = ElementType::kFloat32;
@@ -56,7 +56,7 @@ struct Columns {
     CKPLAN_CHECK(reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(BytesOf(type)) == 0,
                  "matrices are aligned to their elements");
   }
-  // Returns the number of elements from the first to the last one of the batch.
+  // Returns the number of elements from the batch's first to its last.
   int64_t Elements(int64_t batch) const {
     return (batch - 1) * stride + (columns - 1) * leading + rows;
   }
@@ -92,7 +92,7 @@ struct Product {
     a.Check(batch);
     b.Check(batch);
     c.Check(batch);
-    // The results of a batch follow each other, or lie side by side within the columns.
+    // The results of a batch follow each other, or are interleaved within the columns.
     const bool follow = c.stride >= (n - 1) * c.leading + m;
     const bool are_beside = c.stride >= m && (batch - 1) * c.stride + m <= c.leading;
     CKPLAN_CHECK(batch <= 1 || follow || are_beside, "the products of a batch don't overlap");
@@ -158,7 +158,7 @@ cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
   CheckEmulatedStream(stream);
   EmulatedCublas& emulated = CublasHandles().Find(handle);
   emulated.stream = stream;
-  emulated.workspace = nullptr;  // As cuBLAS forgets its workspace here.
+  emulated.workspace = nullptr;  // cuBLAS also forgets its workspace here.
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -183,7 +183,7 @@ cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace, siz
 }
 
 const char* cublasGetStatusString(cublasStatus_t status) {
-  return status == CUBLAS_STATUS_SUCCESS ? "success" : "a failure of the replaced cuBLAS";
+  return status == CUBLAS_STATUS_SUCCESS ? "success" : "a failure of the emulated cuBLAS";
 }
 
 cublasStatus_t cublasGemmStridedBatchedEx_64(

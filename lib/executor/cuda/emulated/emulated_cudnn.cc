@@ -1,9 +1,9 @@
-// Replaces cuDNN where emulated_runtime.h replaces the CUDA runtime. The program loads it as it
-// would load cuDNN. Convolutions, and the graphs of attention (emulated_graph.h), are plain loops
-// that run as work of the stream. A call that breaks cuDNN's rules ends the program: a descriptor
-// that is not alive, not complete or does not fit the others (emulated_descriptors.h), an engine
-// that was not recommended, or tensors and workspaces outside of allocations. An engine that is not
-// deterministic changes a bit of its result each time.
+// An emulated cuDNN, for the emulated CUDA runtime (emulated_runtime.h). The program loads it like
+// cuDNN. Convolutions and attention graphs (emulated_graph.h) are simple loops that run as stream
+// work. A call that breaks cuDNN's rules ends the program: a descriptor that is dead, incomplete or
+// doesn't match the others (emulated_descriptors.h), an engine that was not recommended, or tensors
+// and workspaces outside allocations. A nondeterministic engine flips a bit of its result each
+// time.
 #include "lib/executor/cuda/emulated/emulated_cudnn.h"
 
 #include <cudnn.h>
@@ -36,7 +36,7 @@ EmulatedObjects<EmulatedCudnn>& Handles() {
   return handles;
 }
 
-// The first engine is not deterministic, as in cuDNN, and the second one makes no plan.
+// As in cuDNN, the first engine is nondeterministic; the second cannot make plans.
 std::vector<EmulatedEngine>& Engines() {
   static std::vector<EmulatedEngine> engines = {
       {.number = 11, .workspace_bytes = 1024, .is_deterministic = false},
@@ -47,7 +47,7 @@ std::vector<EmulatedEngine>& Engines() {
   return engines;
 }
 
-// Returns the engine of the descriptor of one.
+// Returns the engine that an engine descriptor names.
 const EmulatedEngine& EngineOf(const EmulatedDescriptor& described) {
   const auto number = described.Get<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
   const auto found =
@@ -71,13 +71,14 @@ cudnnStatus_t Refuse(cudnnStatus_t status, std::string why) {
   return status;
 }
 
-// ---- What descriptors describe ------------------------------------------------------------------
+// ---- Reading descriptors
+// -------------------------------------------------------------------------
 
 std::vector<int64_t> DimsOf(const EmulatedDescriptor& tensor) {
   return tensor.Integers(CUDNN_ATTR_TENSOR_DIMENSIONS);
 }
 
-// Returns the bytes from the first element of a tensor to the last one.
+// Returns the bytes from a tensor's first element to its last.
 int64_t BytesOf(const EmulatedDescriptor& tensor) {
   const std::vector<int64_t> dims = DimsOf(tensor);
   const std::vector<int64_t> strides = tensor.Integers(CUDNN_ATTR_TENSOR_STRIDES);
@@ -96,7 +97,7 @@ void CheckTensor(const EmulatedDescriptor& tensor) {
                "a cuDNN tensor has elements");
 }
 
-// The keys that cuDNN asks for.
+// Checks for the keys that cuDNN requires.
 cudnnStatus_t ValidateProperties(const EmulatedDescriptor& device) {
   const std::string text = device.Text(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION);
   for (const char* key : {"maxGridSize",
@@ -123,7 +124,7 @@ cudnnStatus_t ValidateProperties(const EmulatedDescriptor& device) {
                           "totalGlobalMem",
                           "cudaDeviceId"}) {
     if (text.find("\"" + std::string(key) + "\":") == std::string::npos) {
-      return Refuse(CUDNN_STATUS_BAD_PARAM, "the properties lack " + std::string(key));
+      return Refuse(CUDNN_STATUS_BAD_PARAM, "missing device property: " + std::string(key));
     }
   }
   return CUDNN_STATUS_SUCCESS;
@@ -144,7 +145,7 @@ cudnnStatus_t Judge(const EmulatedDescriptor& descriptor) {
                        descriptor.Has(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP),
                    "a plan belongs to one device");
       if (!EngineOf(ConfiguredEngineOf(descriptor)).makes_plans) {
-        return Refuse(CUDNN_STATUS_NOT_SUPPORTED, "the engine makes no plan");
+        return Refuse(CUDNN_STATUS_NOT_SUPPORTED, "the engine cannot make a plan");
       }
       break;
     default:
@@ -287,7 +288,7 @@ cudnnStatus_t Execute(cudnnHandle_t handle, const EmulatedDescriptor& plan,
   const EmulatedDescriptor& first = FirstOperationOf(plan);
   const bool is_deterministic = EngineOf(ConfiguredEngineOf(plan)).is_deterministic;
   const bool is_convolution = IsEmulatedConvolution(first.kind);
-  // Tests give convolutions buffers that overlap, to see that ckexec finds out.
+  // Tests give convolutions overlapping buffers, to check that ckexec detects them.
   const auto pointer_of = [&](const EmulatedDescriptor& tensor) {
     void* const data = PointerOf(pack, tensor);
     CKPLAN_CHECK(is_convolution || data < workspace || data >= workspace + bytes,
@@ -340,7 +341,7 @@ cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
 }
 size_t cudnnGetVersion() { return ckplan::cuda::kCudnnVersion; }
 const char* cudnnGetErrorString(cudnnStatus_t status) {
-  return status == CUDNN_STATUS_SUCCESS ? "success" : "a failure of the replaced cuDNN";
+  return status == CUDNN_STATUS_SUCCESS ? "success" : "a failure of the emulated cuDNN";
 }
 void cudnnGetLastErrorString(char* message, size_t max_size) {
   if (max_size == 0) return;

@@ -33,16 +33,16 @@ bool Is(const EmulatedDescriptor& tensor, EmulatedName name) {
   return tensor.Has(name) && tensor.Get<bool>(name);
 }
 
-// A tensor of the graph: its descriptor, and where it is while the graph runs.
+// A tensor of the graph: its descriptor, and its location while the graph runs.
 struct GraphTensor {
   int64_t id = 0;
   cudnnDataType_t type{};
   GraphAxes dims{}, strides{};
   bool is_virtual = false;
-  void* data = nullptr;  // A virtual tensor has none. A number is copied to `number`.
+  void* data = nullptr;  // Null for virtual tensors. A scalar is copied to `number`.
   float number = 0;
   bool is_number = false;
-  std::vector<float> elements;  // A virtual tensor keeps them here, in the order of its axes.
+  std::vector<float> elements;  // A virtual tensor's elements, in the order of its axes.
 
   explicit GraphTensor(const EmulatedDescriptor& described)
       : id(described.Get<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID)),
@@ -55,7 +55,7 @@ struct GraphTensor {
   int64_t count() const { return dims[0] * dims[1] * dims[2] * dims[3]; }
   bool is_half() const { return type == CUDNN_DATA_BFLOAT16; }
 
-  // Returns where an element lies; axes with one element are broadcast.
+  // Returns an element's offset; axes of size 1 are broadcast.
   int64_t Place(const GraphAxes& at) const {
     GraphAxes in = {dims[1] * dims[2] * dims[3], dims[2] * dims[3], dims[3], 1};
     if (!is_virtual) in = strides;
@@ -92,11 +92,11 @@ void ForPlaces(const GraphAxes& dims, const Body& body) {
   }
 }
 
-// An operation, with the positions of its tensors among those of the graph.
+// An operation, with its tensors' positions among the graph's tensors.
 struct GraphStep {
   Kind kind{};
   int mode = 0;      // What an elementwise operation or a reduction computes.
-  int64_t axis = 0;  // An operation that makes places counts them along this axis.
+  int64_t axis = 0;  // The axis whose indices a generating operation returns.
   int x = -1, y = -1, third = -1, result = -1;
 };
 
@@ -189,7 +189,7 @@ class EmulatedGraphRun {
     });
   }
 
-  // The reshapes of these graphs swap the last two axes.
+  // These graphs' reshapes swap the last two axes.
   void Reshape(const GraphStep& step) {
     GraphTensor& result = At(step.result);
     ForPlaces(result.dims, [&](const GraphAxes& at) {
@@ -207,7 +207,7 @@ struct StepNames {
   EmulatedName x, y, third, result;
 };
 
-// Names that an operation lacks are those of its first operand.
+// Operations without a second name reuse the first operand's name.
 StepNames NamesOfStep(Kind kind) {
   if (kind == kGraphElementwise) {
     return {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
@@ -266,7 +266,7 @@ bool FitsBroadcast(const GraphAxes& dims, const GraphAxes& to) {
   return true;
 }
 
-// What a planted fault makes of the tensor.
+// Applies planted faults to the tensor.
 void Distort(GraphTensor& tensor) {
   const bool is_row = tensor.dims[3] > 1;
   if (is_row && !tensor.is_virtual && tensor.is_half() &&
@@ -308,7 +308,7 @@ void CheckEmulatedGraphOperation(const EmulatedDescriptor& operation) {
     CKPLAN_CHECK(same_but_last(x.dims, result.dims) && x.dims[3] == b.dims[2] &&
                      b.dims[3] == result.dims[3] && b.dims[0] == x.dims[0] &&
                      b.dims[1] == x.dims[1],
-                 "the matrices of a product fit each other");
+                 "the shapes of a product's matrices match");
   } else if (operation.kind == kGraphReduction) {
     CheckComputation(HowOf(operation), CUDNN_ATTR_REDUCTION_COMP_TYPE);
     CKPLAN_CHECK(same_but_last(x.dims, result.dims) && result.dims[3] == 1,
@@ -321,8 +321,8 @@ void CheckEmulatedGraphOperation(const EmulatedDescriptor& operation) {
 }
 
 int64_t KeptBytesOfEmulatedGraph(const EmulatedDescriptor& graph) {
-  // The last product of gradients reads the result that a reshape gave in halves, too.
-  std::map<int64_t, int64_t> halves;  // By id of what was reshaped.
+  // The last gradient product also reads the result that a reshape received as bfloat16.
+  std::map<int64_t, int64_t> halves;  // By id of the reshaped tensor.
   int64_t kept = 0;
   for (const auto& operation : OperationsOf(graph)) {
     if (!IsEmulatedGraphOperation(operation->kind)) continue;

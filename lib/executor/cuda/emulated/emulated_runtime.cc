@@ -14,7 +14,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// CUDA's functions have no argument that says on which machine they are called.
+// Global, because CUDA's functions have no argument for the machine.
 std::unique_ptr<EmulatedRuntime>& Runtime() {
   static auto runtime = std::make_unique<EmulatedRuntime>(EmulatedMachine());
   return runtime;
@@ -106,7 +106,7 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 cudaError_t cudaGetDeviceCount(int* count) {
   return Play(__func__, [&](EmulatedRuntime& runtime) {
     const EmulatedMachine& machine = runtime.machine();
-    // A driver supports all versions of CUDA with its own major version.
+    // A driver supports all CUDA versions with its own major version.
     const bool is_old = machine.driver_version / 1000 < machine.runtime_version / 1000;
     if (is_old) return runtime.Fail(cudaErrorInsufficientDriver);
     if (machine.gpus == 0) return runtime.Fail(cudaErrorNoDevice);
@@ -154,7 +154,7 @@ const char* cudaGetErrorString(cudaError_t error) {
     case cudaErrorDevicesUnavailable:
       return "CUDA-capable device(s) is/are busy or unavailable";
     default:
-      return "an error that was asked for";
+      return "a requested error";
   }
 }
 

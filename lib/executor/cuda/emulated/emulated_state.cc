@@ -33,7 +33,7 @@ void EmulatedStreams::Enqueue(cudaStream_t stream, std::function<void()> work) {
 }
 
 void EmulatedStreams::Synchronize(cudaStream_t stream) {
-  CheckNothingIsCaptured("nobody waits for a stream while its work is captured");
+  CheckNothingIsCaptured("no stream is synchronized while work is captured");
   RunUntil(stream, Find(stream).last());
 }
 
@@ -53,7 +53,7 @@ EmulatedWork EmulatedStreams::EndCapture(cudaStream_t stream) {
 }
 
 void EmulatedStreams::EnqueueWait(cudaStream_t stream, cudaEvent_t event) {
-  CheckNothingIsCaptured("streams that are captured do not wait for others");
+  CheckNothingIsCaptured("streams don't wait for events while work is captured");
   const auto waited = Find(event);
   Find(stream);
   if (waited->stream != nullptr) Add(stream, {{}, waited->stream, waited->number});
@@ -100,8 +100,8 @@ void EmulatedStreams::Add(cudaStream_t stream, QueuedWork work) {
   if (hurries_ && !found.is_first) Hurry(found);
 }
 
-// Does the work of a stream up to this number, and all that it waits for. A stream may be gone:
-// then its work is done.
+// Runs a stream's work up to this number, and everything that it waits for. The work of a destroyed
+// stream has already run.
 void EmulatedStreams::RunUntil(cudaStream_t stream, int64_t number) {
   const auto found = streams_.find(stream);
   if (found == streams_.end()) return;
@@ -120,7 +120,7 @@ void EmulatedStreams::RunNext(EmulatedStream& stream) {
   ++stream.done;
 }
 
-// Does what may be done without any work of other streams.
+// Runs work that doesn't depend on pending work of other streams.
 void EmulatedStreams::Hurry(EmulatedStream& stream) {
   const auto is_held_up = [&](const QueuedWork& work) {
     const auto other = streams_.find(work.other);

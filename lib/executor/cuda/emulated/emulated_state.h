@@ -1,5 +1,5 @@
-// The state of the emulated runtime (emulated_runtime.h), which alone includes it: streams and
-// their work, events, graphs, and memory.
+// The emulated runtime's state: streams and their work, events, graphs, and memory. Only the
+// runtime (emulated_runtime.h) includes it.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -29,43 +29,43 @@ using EmulatedWork = std::vector<std::function<void()>>;
 
 struct QueuedWork {
   std::function<void()> run;
-  // What the work waits for, if it is a wait: work up to this number, of another stream.
+  // If the work is a wait: the other stream, and the number up to which its work must have run.
   cudaStream_t other = nullptr;
   int64_t number = 0;
 };
 
 struct EmulatedStream {
-  std::deque<QueuedWork> work;  // What is not done.
-  int64_t done = 0;             // How much is done; the first work has the number 1.
-  bool is_first = false;        // The one that computes.
-  // The work that is captured instead of queued, while that goes on.
+  std::deque<QueuedWork> work;  // Pending work.
+  int64_t done = 0;             // Number of finished items; the first one has number 1.
+  bool is_first = false;        // The compute stream.
+  // During a capture, the captured work, which is not queued.
   std::optional<EmulatedWork> captured;
 
   int64_t last() const { return done + static_cast<int64_t>(work.size()); }
 };
 
-// An event has a time once the work that was queued before it is done.
+// An event gets a time once the work queued before it has run.
 struct EmulatedEvent {
   std::optional<std::chrono::steady_clock::time_point> time;
-  cudaStream_t stream = nullptr;  // Where it was recorded last, and after which work.
+  cudaStream_t stream = nullptr;  // Where, and after which work, it was last recorded.
   int64_t number = 0;
 };
 
 class EmulatedStreams {
  public:
-  // Work is done when it is waited for if `defers_work`, and otherwise at once. If `hurries`, all
-  // streams but the first do their work as soon as what they wait for is done.
+  // With `defers_work`, work runs when something waits for it, otherwise at once. With `hurries`,
+  // all streams but the first run their work as soon as its dependencies have run.
   EmulatedStreams(bool defers_work, bool hurries) : defers_work_(defers_work), hurries_(hurries) {}
 
   cudaStream_t AddStream();
   EmulatedStream& Find(cudaStream_t stream);
   void Remove(cudaStream_t stream);
   void Enqueue(cudaStream_t stream, std::function<void()> work);
-  // Makes the stream's later work wait for what the event was recorded after, if it was.
+  // Makes the stream's later work wait for the work before the event's recording, if any.
   void EnqueueWait(cudaStream_t stream, cudaEvent_t event);
   void Synchronize(cudaStream_t stream);
 
-  // Memory is neither taken nor freed, and nothing is waited for, while work is captured.
+  // Captured work must not allocate or free memory, or wait.
   void CheckNothingIsCaptured(const char* why) const;
   void BeginCapture(cudaStream_t stream);
   EmulatedWork EndCapture(cudaStream_t stream);
@@ -75,10 +75,10 @@ class EmulatedStreams {
   void Remove(cudaEvent_t event);
   void Record(cudaEvent_t event, cudaStream_t stream);
 
-  bool were_used() const { return were_used_; }  // Whether there has been a stream.
+  bool were_used() const { return were_used_; }  // True if a stream was ever created.
   int64_t count() const { return static_cast<int64_t>(streams_.size()); }
   int64_t event_count() const { return static_cast<int64_t>(events_.size()); }
-  int64_t queued() const;  // Work that is not done.
+  int64_t queued() const;  // Pending work.
 
  private:
   void Add(cudaStream_t stream, QueuedWork work);
@@ -96,7 +96,7 @@ class EmulatedStreams {
 inline constexpr size_t kEmulatedAlignment = 256;  // The alignment of cudaMalloc.
 inline constexpr int kPattern = 0xA7;              // Makes reads of unwritten memory stand out.
 
-// A graph that was made ready.
+// An instantiated graph.
 struct EmulatedGraph {
   EmulatedWork work;
   int64_t starts = 0;
@@ -109,7 +109,7 @@ struct EmulatedBlock {
   bool is_released = false;  // Work that was queued before may still use it.
 };
 
-// Pinned memory of the host.
+// Pinned host memory.
 struct PinnedBlock {
   std::unique_ptr<char, decltype(&std::free)> memory;
   size_t bytes = 0;
@@ -128,7 +128,7 @@ class EmulatedRuntime {
   const std::map<std::string, int64_t>& calls() const { return calls_; }
   void CountObjects(int64_t change) { objects_ += change; }
 
-  // Returns the error that the machine lets the call return instead of doing its work, if any.
+  // Returns the error that the machine injects into this call, if any.
   std::optional<cudaError_t> Failure(const char* call) {
     const auto failure = machine_.failures.find(call);
     if (failure == machine_.failures.end()) return std::nullopt;
@@ -183,7 +183,7 @@ class EmulatedRuntime {
   void ResetPooledPeak() { pooled_peak_ = pooled_bytes_; }
 
   cudaError_t Take(void** memory, size_t size, bool is_pooled) {
-    streams_.CheckNothingIsCaptured("no memory is taken while work is captured");
+    streams_.CheckNothingIsCaptured("no memory is allocated while work is captured");
     const auto bytes = static_cast<int64_t>(size);
     constexpr int64_t kLargestHole = 4096;
     const bool finds_no_hole =
@@ -202,8 +202,8 @@ class EmulatedRuntime {
     *memory = start;
     return cudaSuccess;
   }
-  // Ends the program's ownership of the block, and returns its size. Its memory remains until it is
-  // forgotten.
+  // Ends the program's ownership of the block, and returns its size. The memory remains until the
+  // block is forgotten.
   int64_t Release(void* memory, bool is_pooled) {
     streams_.CheckNothingIsCaptured("no memory is freed while work is captured");
     const auto found = blocks_.find(static_cast<char*>(memory));
@@ -237,7 +237,7 @@ class EmulatedRuntime {
     const auto& [first, block] = *--after;
     return start + bytes <= first + block.bytes;
   }
-  // For work that is done now: also memory that was released after the work was queued.
+  // For running work: includes memory that was released after the work was queued.
   EmulatedRange RangeOf(const void* memory) const {
     const EmulatedBlock* const block = BlockOf(memory);
     return block == nullptr ? EmulatedRange{} : EmulatedRange{block->memory.get(), block->bytes};
@@ -265,7 +265,7 @@ class EmulatedRuntime {
   }
 
  private:
-  // Returns the block with the address, or null.
+  // Returns the block that contains the address, or null.
   const EmulatedBlock* BlockOf(const void* memory) const {
     const auto* const start = static_cast<const char*>(memory);
     auto after = blocks_.upper_bound(const_cast<char*>(start));
@@ -278,7 +278,7 @@ class EmulatedRuntime {
   std::map<std::string, int64_t> calls_;
   int64_t objects_ = 0;
   cudaError_t last_error_ = cudaSuccess;
-  int64_t allocations_ = 0;  // Not released.
+  int64_t allocations_ = 0;  // Not yet released.
   int64_t used_bytes_ = 0;
   int64_t pooled_bytes_ = 0;
   int64_t pooled_peak_ = 0;

@@ -11,7 +11,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// This is cuBLAS's own default on Hopper; a larger workspace makes nothing faster.
+// cuBLAS's own default on Hopper. A larger workspace makes nothing faster.
 constexpr int64_t kWantedWorkspace = int64_t{32} << 20;
 
 cudaDataType TypeOf(ElementType type) {
@@ -25,7 +25,7 @@ cublasOperation_t OperationOf(const MatrixView& view) {
 }  // namespace
 
 Result<CublasApi> CublasApi::Load(const std::vector<std::string>& folders) {
-  // cuBLAS depends on cuBLASLt, and finds that library only if the loader has already loaded it.
+  // cuBLAS depends on cuBLASLt, and only finds it if the loader has already loaded it.
   CKPLAN_RETURN_IF_ERROR(
       SharedLibrary::Open("cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12"}, folders));
   CKPLAN_ASSIGN_OR_RETURN(

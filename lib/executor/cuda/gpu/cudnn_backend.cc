@@ -17,7 +17,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// Statuses between these are failed allocations, of the host or of the GPU.
+// Statuses in this range are failed allocations, on the host or the GPU.
 bool IsOutOfMemory(cudnnStatus_t status) {
   constexpr int kHostAllocationFailed = 4003;
   constexpr int kDeviceAllocationFailed = 4004;
@@ -185,8 +185,8 @@ class PlanSearch {
     return false;
   }
 
-  // Returns the plan that was found. If no limit was asked for, it may also be the one that takes
-  // the least.
+  // Returns the plan found. Without an explicit limit, this may be the plan with the smallest
+  // workspace.
   Result<std::shared_ptr<const CudnnPlan>> Finish() {
     const auto refuse = [this](const std::string& why) {
       return MakeError(ErrorCode::kUnsupported, fmt::format("cuDNN for {}: {}", rules_.what, why));
@@ -261,7 +261,7 @@ class PlanSearch {
   int64_t tried_ = 0;
   bool is_found_ = false;
   std::optional<CudnnPlan> best_;
-  std::string refusal_;  // Says why the first configuration was not taken.
+  std::string refusal_;  // Why the first configuration was rejected.
 };
 
 }  // namespace
@@ -269,8 +269,8 @@ class PlanSearch {
 Result<CudnnDescriptor> DescribeDevice(const CudnnApi& api, const std::string& properties_json) {
   if (api.version() < kFirstVersionWithDevices) {
     return MakeError(ErrorCode::kUnsupported,
-                     fmt::format("cuDNN {} answers only for the GPU that it runs on; install 9.8 "
-                                 "or newer to ask it about another",
+                     fmt::format("cuDNN {} only knows the GPU that it runs on; install 9.8 or "
+                                 "newer to describe other GPUs",
                                  api.VersionText()));
   }
   CudnnDescriptor device(api, kDevicePropertiesDescriptor);

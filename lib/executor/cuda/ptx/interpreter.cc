@@ -93,7 +93,7 @@ LaneMask Warp::ActiveOf(const Instruction& instruction, LaneMask group) const {
   return active;
 }
 
-// Runs the threads until they part, wait, end or reach threads that are at `stop`.
+// Runs the threads until they diverge, wait, end or reach the threads at `stop`.
 void Warp::RunGroup(LaneMask group, int32_t pc, int32_t stop) {
   const std::vector<Instruction>& code = launch_.program.code;
   while (pc < stop) {
@@ -174,7 +174,7 @@ bool Warp::Go(const Instruction& instruction, LaneMask group, LaneMask active, i
   }
 }
 
-// All threads of the warp must wait at one barrier.
+// All threads of the warp must wait at the same barrier.
 void Warp::PassWarpBarrier() {
   const int32_t next = pc_[static_cast<size_t>(__builtin_ctz(waits_for_warp_))];
   bool is_common = waits_for_warp_ == all_;
@@ -264,7 +264,7 @@ void Warp::CheckAlignment(const Instruction& instruction, LaneMask lanes,
 
 LaneMask Warp::Find(const Instruction& instruction, LaneMask lanes,
                     const AddressesOfLanes& addresses, int64_t bytes, MemoryOfLanes& memory) {
-  // `contains` says whether bytes at an address exist, and `at` where the host has them.
+  // `contains` checks whether an address is valid, and `at` maps it to host memory.
   const auto find = [&](const auto& contains, const auto& at) {
     LaneMask inside = lanes;
     const auto span = static_cast<int64_t>(addresses.highest - addresses.lowest) + bytes;
@@ -366,8 +366,7 @@ class BlockInterpreter {
     launch_.shared.StartBlock(launch_.clock);
     for (Warp& warp : warps_) warp.StartBlock(block);
     for (;;) {
-      // In descending order, so that a kernel that wrongly relies on the work of a lower warp fails
-      // its test.
+      // In descending order, so that a kernel that wrongly relies on a lower warp fails its test.
       for (size_t i = warps_.size(); i-- > 0;) warps_[i].Run();
       if (std::all_of(warps_.begin(), warps_.end(), [](const Warp& w) { return w.has_ended(); })) {
         return;

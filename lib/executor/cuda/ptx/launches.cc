@@ -62,7 +62,7 @@ class KernelTable {
     }
   }
 
-  // Adds a kernel of the module that was added last. `host` is its function in the host's code.
+  // Adds a kernel to the last added module. `host` is its function in the host's code.
   void AddKernel(const void* host, const char* name) {
     kernels_[host] = {&modules_.back().text, &modules_.back().globals, name, std::nullopt};
   }
@@ -121,7 +121,7 @@ class KernelTable {
   std::ofstream lines_;
 };
 
-// The runtime's functions have no argument that identifies the calling program.
+// Global, because the runtime's functions have no argument that identifies the program.
 KernelTable& Table() {
   static KernelTable table;
   return table;
@@ -147,7 +147,7 @@ cudaError_t StartKernel(const void* host, dim3 grid, dim3 block, void** argument
   return cudaSuccess;
 }
 
-// What <<<...>>> hands from the caller to the function that starts the kernel.
+// Passed by <<<...>>> from the caller to the function that starts the kernel.
 struct PushedConfiguration {
   dim3 grid, block;
   size_t shared_bytes = 0;
@@ -199,7 +199,7 @@ bool ReportEmulated() {
 
 extern "C" {
 
-// nvcc wraps the container of an object in this struct.
+// nvcc wraps an object's container in this struct.
 struct FatBinaryWrapper {
   int magic;
   int version;
@@ -251,7 +251,7 @@ cudaError_t cudaLaunchKernel(const void* host, dim3 grid, dim3 block, void** arg
 
 namespace ckplan::ptx {
 
-// Reports, when the program ends, what was emulated. A finding makes the program fail.
+// Reports what was emulated when the program ends. A finding makes the program fail.
 //
 //   CKPLAN_PTX_KERNELS=FILE   appends a line for each kernel: "run: NAME" or "not run: NAME";
 //                             scripts/lint.d/kernel_coverage.py adds up the lines of several
@@ -265,7 +265,7 @@ constexpr int kFailed = 70;
 
 struct ReportAtExit {
   ReportAtExit() {
-    (void)FindingsSoFar();  // So that the findings are destroyed later.
+    (void)FindingsSoFar();  // Makes the findings outlive this object.
     if (const char* path = std::getenv("CKPLAN_PTX_LAUNCHES")) WriteLaunches(path);
   }
   ~ReportAtExit() {

@@ -1,7 +1,7 @@
-// A kernel of a PTX module, decoded: what the interpreter runs. decoder.h makes it.
+// A decoded kernel of a PTX module, which the interpreter runs. decoder.h creates it.
 //
-// Every operand is a register. Numbers in the text, and the special registers that the kernels use,
-// are registers too, which are set before the kernel starts.
+// Every operand is a register. Literal numbers, and the special registers that the kernels use, are
+// also registers, set before the kernel starts.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ enum class Type : uint8_t {
 int64_t SizeOf(Type type);  // In bytes.
 bool IsSigned(Type type);
 bool IsFloat(Type type);
-// Returns the type with this name, such as "f32"; untyped bits are unsigned integers.
+// Returns the type with this name, such as "f32". Untyped bits are unsigned integers.
 Type TypeNamed(std::string_view name);
 
 enum class Opcode : uint8_t {
@@ -79,10 +79,10 @@ enum class Opcode : uint8_t {
   kXor
 };
 
-// kCall is the memory of parameters that a function is called with.
+// kCall is the memory for function call parameters.
 enum class Space : uint8_t { kGlobal, kShared, kLocal, kParameters, kCall };
 
-// For floats, the comparisons that end with Unordered are also true if an operand is NaN.
+// For floats, comparisons that end with Unordered are also true if an operand is NaN.
 enum class Comparison : uint8_t {
   kEqual,
   kNotEqual,
@@ -102,7 +102,7 @@ enum class Comparison : uint8_t {
 
 enum class Rounding : uint8_t { kNearest, kZero, kDown, kUp };
 
-// A register, by its index.
+// A register's index.
 using Register = int32_t;
 inline constexpr Register kNoRegister = -1;
 inline constexpr int kMaxVector = 4;
@@ -110,34 +110,34 @@ inline constexpr int kMaxVector = 4;
 struct Instruction {
   Opcode opcode = Opcode::kReturn;
   Type type = Type::kNone;
-  Type from_type = Type::kNone;  // kCvt has one.
+  Type from_type = Type::kNone;  // Only for kCvt.
   Register guard = kNoRegister;
   bool guard_is_negated = false;
   Space space = Space::kGlobal;
   Comparison comparison = Comparison::kEqual;
   Rounding rounding = Rounding::kNearest;
   bool rounds_to_integer = false;
-  bool flushes = false;  // Denormal numbers are zero.
+  bool flushes = false;  // Flushes denormal numbers to zero.
   bool saturates = false;
   bool sets_carry = false, adds_carry = false;
   uint8_t vector = 1;         // Registers in `vectors`, of kLoad, kStore, kPack, kUnpack.
   Register to = kNoRegister;  // The result.
   Register a = kNoRegister, b = kNoRegister, c = kNoRegister, d = kNoRegister;
   Register vectors[kMaxVector] = {kNoRegister, kNoRegister, kNoRegister, kNoRegister};
-  int64_t offset = 0;  // An address has one.
+  int64_t offset = 0;  // Only for addresses.
   int32_t target =
       0;  // For kBranch and kCall an index into Program::code, for kCopyParameters into copies, for
   // kMatrixProduct into products.
-  std::string_view text;  // For messages; a view of the module's text.
+  std::string_view text;  // For messages; refers to the module's text.
 };
 
-// The registers of D = A B + C, where A has 16 rows of `depth` elements, and B has 8 columns.
+// The registers of D = A B + C. A has 16 rows of `depth` elements, and B has 8 columns.
 struct MatrixProduct {
   int depth = 0;
   Register d[4] = {}, a[4] = {}, b[2] = {}, c[4] = {};
 };
 
-// Copies a parameter or a result within the memory of Space::kCall.
+// Copies a parameter or a result within Space::kCall.
 struct ParameterCopy {
   int64_t from = 0, to = 0, bytes = 0;
 };
@@ -159,7 +159,7 @@ struct Program {
   std::vector<Parameter> parameters;
   int64_t parameter_bytes = 0;
   int64_t shared_bytes = 0, local_bytes = 0, call_bytes = 0;
-  int64_t shared_part_bytes = 1;  // The smallest access of shared memory.
+  int64_t shared_part_bytes = 1;  // The smallest shared memory access.
   int64_t most_threads = 1024;
   int32_t registers = 0;
   std::vector<Constant> constants;
