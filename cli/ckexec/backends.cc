@@ -86,7 +86,7 @@ std::unique_ptr<Backend> LimitMemory(std::unique_ptr<Backend> backend, Bytes lim
 
 // ---- The backends ----
 
-Error OptionOf(std::string_view option, std::string_view backend) {
+Error WrongBackendError(std::string_view option, std::string_view backend) {
   return MakeError(
       ErrorCode::kUsage,
       fmt::format("{} applies only to the {} backend; add --backend {}, or leave it out", option,
@@ -99,7 +99,7 @@ Error OptionOf(std::string_view option, std::string_view backend) {
 
 constexpr const char* kDefault = "cpu";
 constexpr const char* kOther = "cuda";
-constexpr std::string_view kElsewhere = "; --backend cpu needs no GPU";
+constexpr std::string_view kUseCpuHint = "; --backend cpu needs no GPU";
 
 std::vector<OpSupport> CpuOperators() { return cpu::MakeCpuBackend(1)->Operators(); }
 
@@ -114,7 +114,7 @@ Result<Done> CheckBuiltWithCpu() { return Done{}; }
 
 constexpr const char* kDefault = "cuda";
 constexpr const char* kOther = "cpu";
-constexpr std::string_view kElsewhere;
+constexpr std::string_view kUseCpuHint;
 
 std::vector<OpSupport> CpuOperators() { return {}; }
 
@@ -160,7 +160,7 @@ Result<std::unique_ptr<Backend>> MakeCuda(const ExecOptions& options) {
   auto backend = cuda::OpenBackend(device_options);
   if (backend.ok()) return backend;
   Error error = std::move(backend).error();
-  if (error.code == ErrorCode::kUnsupported) error.message += kElsewhere;
+  if (error.code == ErrorCode::kUnsupported) error.message += kUseCpuHint;
   return error;
 }
 
@@ -192,7 +192,7 @@ Result<Done> CheckBuiltWithCuda() {
       ErrorCode::kUnsupported,
       fmt::format("the cuda backend cannot run here: this ckexec was built without it; "
                   "rebuild it with the CUDA toolkit{}",
-                  kElsewhere));
+                  kUseCpuHint));
 }
 
 std::vector<OpSupport> CudaOperators() { return {}; }
@@ -229,11 +229,11 @@ void AddBackendChoice(CommandLine& line, std::string_view what, std::string* bac
 
 Result<std::unique_ptr<Backend>> MakeBackend(const ExecOptions& options) {
   const bool is_cuda = options.backend == "cuda";
-  if (is_cuda && options.threads) return OptionOf("--threads", "cpu");
-  if (!is_cuda && options.allows_tf32) return OptionOf("--allow-tf32", "cuda");
-  if (!is_cuda && options.tf32 != "none") return OptionOf("--tf32", "cuda");
+  if (is_cuda && options.threads) return WrongBackendError("--threads", "cpu");
+  if (!is_cuda && options.allows_tf32) return WrongBackendError("--allow-tf32", "cuda");
+  if (!is_cuda && options.tf32 != "none") return WrongBackendError("--tf32", "cuda");
   CKPLAN_RETURN_IF_ERROR(CheckTf32(options));
-  if (!is_cuda && options.workspace_limit) return OptionOf("--workspace-limit", "cuda");
+  if (!is_cuda && options.workspace_limit) return WrongBackendError("--workspace-limit", "cuda");
   CKPLAN_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
                           is_cuda ? MakeCuda(options) : MakeCpu(options));
   if (!options.memory_limit) return backend;

@@ -408,7 +408,7 @@ TEST_CASE("emulated cuda: a device that is not there needs the workspaces of one
     }
     CHECK((engines > 0) == (model.has_convolutions || model.has_attention_of_cudnn));
     const bool says_so =
-        described.err.find("attention of 2 nodes runs in cuDNN") != std::string::npos;
+        described.err.find("attention of 2 nodes is computed by cuDNN") != std::string::npos;
     CHECK(says_so == model.has_attention_of_cudnn);
     const ProgramResult written = session.ProfileAs("--device h100 -o workspaces.json");
     CHECK(written.status == 0);
@@ -428,7 +428,7 @@ TEST_CASE("emulated cuda: it is said why attention runs by kernels of our own") 
   CAPTURE(described.err);
   REQUIRE(described.status == 0);
   const std::string why = "its heads have 6 and 6 elements, and cuDNN takes multiples of 8";
-  CHECK(described.err.find("attention of 2 nodes runs in ckplan's own kernels, not in "
+  CHECK(described.err.find("attention of 2 nodes is computed by ckplan's own kernels, not by "
                            "cuDNN: " +
                            why) != std::string::npos);
   CHECK(described.out.find(why) != std::string::npos);

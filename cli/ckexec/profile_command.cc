@@ -39,16 +39,16 @@ struct NodeOnDevice {
 
 // Rejects options that only apply to measurements.
 Result<Done> CheckOptions(const ExecOptions& options) {
-  const auto is_of_measurement = [](const char* flag) {
+  const auto measurement_only_error = [](const char* flag) {
     return MakeError(
         ErrorCode::kUsage,
         fmt::format("{} controls measurements, but --device runs nothing; leave out one of them",
                     flag));
   };
-  if (options.runs) return is_of_measurement("--runs");
-  if (options.threads) return is_of_measurement("--threads");
-  if (options.seed) return is_of_measurement("--seed");
-  if (options.memory_limit) return is_of_measurement("--memory-limit");
+  if (options.runs) return measurement_only_error("--runs");
+  if (options.threads) return measurement_only_error("--threads");
+  if (options.seed) return measurement_only_error("--seed");
+  if (options.memory_limit) return measurement_only_error("--memory-limit");
   return Done{};
 }
 
@@ -71,7 +71,7 @@ Result<std::vector<NodeOnDevice>> NodesOn(Backend& backend, const ModelAndPlan& 
   return nodes;
 }
 
-// Says whether cuDNN or our own kernels compute the nodes that either could compute.
+// Says what computes the nodes for which cuDNN was asked and that ckplan has kernels for, too.
 std::vector<std::string> ChoicesOf(const std::vector<NodeOnDevice>& nodes) {
   std::map<std::string, int64_t> counts;
   for (const NodeOnDevice& node : nodes) {
@@ -80,9 +80,9 @@ std::vector<std::string> ChoicesOf(const std::vector<NodeOnDevice>& nodes) {
   std::vector<std::string> sentences;
   for (const auto& [why, count] : counts) {
     const std::string what = fmt::format("attention of {} node{}", count, count == 1 ? "" : "s");
-    sentences.push_back(what + (why.empty()
-                                    ? " runs in cuDNN, which has deterministic engines for it"
-                                    : " runs in ckplan's own kernels, not in cuDNN: " + why));
+    sentences.push_back(
+        what + (why.empty() ? " is computed by cuDNN, which has deterministic engines for it"
+                            : " is computed by ckplan's own kernels, not by cuDNN: " + why));
   }
   return sentences;
 }

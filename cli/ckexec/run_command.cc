@@ -68,24 +68,25 @@ std::string StepsJson(const ModelAndPlan& planned, const TrainOptions& train,
 }
 
 // Descriptions of weights without contents, in the order of AbsentWeight.
-constexpr std::array<std::string_view, kAbsentWeightKinds> kAbsences = {
+constexpr std::array<std::string_view, kAbsentWeightKinds> kAbsentWeights = {
     "missing from the model", "with a missing or empty data file",
     "with contents of the wrong length or an unsupported type",
     "in a model file over 2 GiB, which ckexec does not read"};
 
 // Describes the randomly initialized weights. Empty if all weights come from the model.
-std::string MadeUpWeights(const ConstantUsage& usage, uint64_t seed) {
+std::string DescribeRandomWeights(const ConstantUsage& usage, uint64_t seed) {
   if (usage.leaves_from_seed == 0) return "";
   std::string why;
-  for (size_t kind = 0; kind < kAbsences.size(); ++kind) {
+  for (size_t kind = 0; kind < kAbsentWeights.size(); ++kind) {
     if (usage.absent[kind] == 0) continue;
-    why += fmt::format("{}{} {}", why.empty() ? "" : ", ", usage.absent[kind], kAbsences[kind]);
+    why +=
+        fmt::format("{}{} {}", why.empty() ? "" : ", ", usage.absent[kind], kAbsentWeights[kind]);
   }
   return fmt::format("{} of {} weights are random (seed {}): {}", usage.leaves_from_seed,
                      usage.leaves_from_seed + usage.leaves_from_file, seed, why);
 }
 
-Error WithWayOut(Error error, bool has_plan, Bytes arena) {
+Error AddRemedyNote(Error error, bool has_plan, Bytes arena) {
   if (error.code != ErrorCode::kInfeasible) return error;
   error.notes.push_back(
       has_plan
@@ -131,7 +132,7 @@ Result<ExitCode> RunRun(const ExecOptions& options, const Screen& screen) {
                           StepOnBackend::Create(*backend, planned, options));
   CKPLAN_RETURN_IF_ERROR(RequireLoss(train.loss, *step.graph));  // Fail before printing anything.
   CKPLAN_ASSIGN_OR_RETURN(const PlacedProgram plan, ScheduleOf(*backend, planned, step));
-  const std::string made_up = MadeUpWeights(step.constants->usage(), train.seed);
+  const std::string made_up = DescribeRandomWeights(step.constants->usage(), train.seed);
   if (!made_up.empty()) screen.Note("ckexec: warning: " + made_up);
   for (const std::string& note : step.graph->notes) screen.Note(note);
   if (options.tensors) {
@@ -158,7 +159,7 @@ Result<ExitCode> RunRun(const ExecOptions& options, const Screen& screen) {
   const Result<std::vector<TrainedStep>> steps =
       Train(*backend, *step.graph, *step.operators, *step.constants, plan, train, print);
   if (!steps.ok()) {
-    return WithWayOut(steps.error(), planned.plan.has_value(), plan.arena_bytes);
+    return AddRemedyNote(steps.error(), planned.plan.has_value(), plan.arena_bytes);
   }
   CKPLAN_RETURN_IF_ERROR(printed);
   if (!is_text) CKPLAN_RETURN_IF_ERROR(screen.Print(StepsJson(planned, train, plan, *steps)));

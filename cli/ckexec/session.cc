@@ -22,22 +22,22 @@ namespace ckplan {
 
 namespace {
 
-struct Misfit {
+struct UnalignedBuffer {
   std::string what;
   Bytes bytes;
 };
 
-std::optional<Misfit> FirstMisfit(const TensorGraph& graph, int64_t alignment) {
+std::optional<UnalignedBuffer> FindUnaligned(const TensorGraph& graph, int64_t alignment) {
   const auto fits = [alignment](Bytes bytes) { return bytes.count() % alignment == 0; };
   for (const TensorId id : graph.tensors().ids()) {
     const Tensor& tensor = graph.tensor(id);
     const bool is_placed = !tensor.producer.is_none();  // Inputs lie outside the arena.
-    if (is_placed && !fits(tensor.bytes)) return Misfit{tensor.name, tensor.bytes};
+    if (is_placed && !fits(tensor.bytes)) return UnalignedBuffer{tensor.name, tensor.bytes};
   }
   for (const NodeId id : graph.nodes().ids()) {
     const Node& node = graph.node(id);
     for (const Bytes bytes : {node.forward_workspace, node.backward_workspace}) {
-      if (!fits(bytes)) return Misfit{"the workspace of " + node.name, bytes};
+      if (!fits(bytes)) return UnalignedBuffer{"the workspace of " + node.name, bytes};
     }
   }
   return std::nullopt;
@@ -45,7 +45,7 @@ std::optional<Misfit> FirstMisfit(const TensorGraph& graph, int64_t alignment) {
 
 }  // namespace
 
-std::string PlanAgainCommand(const Plan& plan, int64_t align_bytes, const ExecOptions& options) {
+std::string ReplanCommand(const Plan& plan, int64_t align_bytes, const ExecOptions& options) {
   PlanRequest request = plan.request;
   request.align_bytes = align_bytes;
   // The default objective also leads to a time-centric plan, so no option is needed.
@@ -64,7 +64,7 @@ std::string PlanAgainCommand(const Plan& plan, int64_t align_bytes, const ExecOp
 
 Result<Done> CheckAlignment(const TensorGraph& graph, const Plan& plan, const Backend& backend,
                             const ExecOptions& options) {
-  const std::optional<Misfit> misfit = FirstMisfit(graph, backend.alignment());
+  const std::optional<UnalignedBuffer> misfit = FindUnaligned(graph, backend.alignment());
   if (!misfit) return Done{};
   // Both are powers of two, so the larger one satisfies both.
   const int64_t align = std::max(backend.alignment(), plan.request.align_bytes);
@@ -73,7 +73,7 @@ Result<Done> CheckAlignment(const TensorGraph& graph, const Plan& plan, const Ba
       fmt::format("\"{}\" has {} bytes, but buffers of the {} backend begin at multiples "
                   "of {}; plan again with --align {}",
                   misfit->what, misfit->bytes.count(), backend.name(), backend.alignment(), align),
-      {PlanAgainCommand(plan, align, options)}};
+      {ReplanCommand(plan, align, options)}};
 }
 
 namespace {
@@ -93,7 +93,7 @@ Result<std::optional<PlanJsonText>> FindPlan(const ExecOptions& options, PlanNee
           options.model));
 }
 
-Result<Done> CheckRuns(const PlanHeader& header) {
+Result<Done> CheckRunnable(const PlanHeader& header) {
   if (header.request.gradients == ParameterGradients::kArriving) {
     return MakeError(
         ErrorCode::kUsage,
@@ -146,7 +146,7 @@ TrainingStep StepOf(const Expansion& expansion, const TensorGraph& graph, const 
   return TrainingStep(expansion.graph, graph, expansion.step_of).WithLink(&link);
 }
 
-Error WithLimit(Error error, const ExecOptions& options) {
+Error AddMemoryLimitNote(Error error, const ExecOptions& options) {
   if (error.code == ErrorCode::kInfeasible && options.memory_limit) {
     error.notes.push_back(fmt::format("the limit is --memory-limit {}", *options.memory_limit));
   }
@@ -176,7 +176,7 @@ Result<ModelAndPlan> LoadModelAndPlan(const ExecOptions& options, const Backend&
                         request.autograd};
   }
   CKPLAN_ASSIGN_OR_RETURN(const PlanHeader header, ReadPlanHeader(text->text, text->where));
-  CKPLAN_RETURN_IF_ERROR(CheckRuns(header));
+  CKPLAN_RETURN_IF_ERROR(CheckRunnable(header));
   CKPLAN_RETURN_IF_ERROR(ActivationTypeOf(options, &header, backend));
   CKPLAN_ASSIGN_OR_RETURN(const PlanRequest request,
                           RequestToReadAgain(header.request, options.request.PlanFiles()));
@@ -223,7 +223,7 @@ Result<StepOnBackend> StepOnBackend::Create(Backend& backend, const ModelAndPlan
   step.operators = std::make_unique<const StepOperators>(std::move(operators));
   CKPLAN_ASSIGN_OR_RETURN(const WeightFile weights, WeightFile::Open(options.model));
   auto constants = ConstantStore::Create(backend, *step.graph, *step.operators, weights, seed);
-  if (!constants.ok()) return WithLimit(std::move(constants).error(), options);
+  if (!constants.ok()) return AddMemoryLimitNote(std::move(constants).error(), options);
   step.constants = std::make_unique<ConstantStore>(std::move(constants).value());
   return step;
 }

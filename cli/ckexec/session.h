@@ -25,7 +25,7 @@ Result<Done> CheckAlignment(const TensorGraph& graph, const Plan& plan, const Ba
                             const ExecOptions& options);
 
 // Returns the command that makes the same plan with --align.
-std::string PlanAgainCommand(const Plan& plan, int64_t align_bytes, const ExecOptions& options);
+std::string ReplanCommand(const Plan& plan, int64_t align_bytes, const ExecOptions& options);
 
 struct ModelAndPlan {
   Model model;

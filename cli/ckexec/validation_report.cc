@@ -240,7 +240,7 @@ std::string ValidationJson(const ValidationReport& report, const ValidationConte
 
 namespace {
 
-Error NotProven(const ModelAndPlan& planned, const std::vector<Error>& failures) {
+Error NotProvenError(const ModelAndPlan& planned, const std::vector<Error>& failures) {
   Error error = MakeError(ErrorCode::kCheckFailed,
                           fmt::format("{}: the plan is not proven", planned.model.identity().name));
   for (const Error& failure : failures) error.notes.push_back(MessageOf(failure));
@@ -248,7 +248,7 @@ Error NotProven(const ModelAndPlan& planned, const std::vector<Error>& failures)
 }
 
 // The plan may fit in memory where keeping everything does not.
-Error WithMemoryOfBoth(Error error, const Plan& plan) {
+Error AddMemoryNeedsNote(Error error, const Plan& plan) {
   if (error.code != ErrorCode::kInfeasible) return error;
   error.notes.push_back(
       fmt::format("validate runs the step with the plan ({}) and keeping everything ({}); `ckexec "
@@ -301,7 +301,7 @@ Result<ExitCode> RunValidate(const ExecOptions& options, const Screen& screen) {
       ValidatePlan(*backend, *step.graph, *step.operators, *step.constants, planned.lowered.graph,
                    *planned.plan, validate);
   progress.Clear();
-  if (!found.ok()) return WithMemoryOfBoth(found.error(), *planned.plan);
+  if (!found.ok()) return AddMemoryNeedsNote(found.error(), *planned.plan);
   const ValidationReport& report = *found;
   const ValidationContext context{
       *planned.plan, fmt::format("{}: {}", backend->name(), backend->Describe()), validate};
@@ -315,7 +315,7 @@ Result<ExitCode> RunValidate(const ExecOptions& options, const Screen& screen) {
   } else if (!screen.is_quiet) {
     CKPLAN_RETURN_IF_ERROR(screen.Print(ValidationText(report, context)));
   }
-  if (!report.failures.empty()) return NotProven(planned, report.failures);
+  if (!report.failures.empty()) return NotProvenError(planned, report.failures);
   return ExitCode::kOk;
 }
 

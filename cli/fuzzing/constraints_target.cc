@@ -46,7 +46,7 @@ PlanRequest RequestOf(std::string_view text) {
 
 // The parts of a step that constraints depend on.
 struct NaiveStep {
-  NodeId again;               // The node or operation that the step runs, if it can rerun.
+  NodeId rerun;               // The node or operation that the step runs, if it can rerun.
   std::vector<NodeId> reads;  // The producers of its operands, and of the tensors that they alias.
   bool is_backward = false;
 };
@@ -59,7 +59,7 @@ std::vector<NaiveStep> StepsOf(const TensorGraph& graph, const Schedule& schedul
     if (step.kind == StepKind::kLoss) continue;
     const Node& node = graph.node(step.node());
     naive.is_backward = step.kind == StepKind::kBackward;
-    if (!naive.is_backward) naive.again = step.node();
+    if (!naive.is_backward) naive.rerun = step.node();
     for (const TensorId read : naive.is_backward ? node.backward_reads : node.inputs) {
       naive.reads.push_back(graph.tensor(read).producer);
     }
@@ -81,23 +81,23 @@ std::vector<NaiveStep> StepsOf(const JointGraph& graph, const Schedule& schedule
 bool SatisfiesNaively(const std::vector<NaiveStep>& steps, const Constraints& constraints) {
   const auto runs_in = [&](NodeId node, size_t end) {
     return std::count_if(steps.begin(), steps.begin() + static_cast<ptrdiff_t>(end),
-                         [&](const NaiveStep& step) { return step.again == node; });
+                         [&](const NaiveStep& step) { return step.rerun == node; });
   };
   const auto first_backward = std::find_if(steps.begin(), steps.end(),
                                            [](const NaiveStep& step) { return step.is_backward; });
   size_t end = 0;  // End of the forward pass, including the loss (which has no node).
   for (size_t k = 0; k < static_cast<size_t>(first_backward - steps.begin()); ++k) {
-    if (steps[k].again.is_none() || runs_in(steps[k].again, k) == 0) end = k + 1;
+    if (steps[k].rerun.is_none() || runs_in(steps[k].rerun, k) == 0) end = k + 1;
   }
   for (size_t k = 0; k < steps.size(); ++k) {
-    const NodeId node = steps[k].again;
+    const NodeId node = steps[k].rerun;
     const bool is_again = !node.is_none() && runs_in(node, k) > 0;
     if (is_again && constraints.runs_once[node]) return false;
     if (!steps[k].is_backward && !(is_again && k >= end)) continue;
     for (const NodeId producer : steps[k].reads) {
       if (producer.is_none() || !constraints.is_recomputed[producer]) continue;
       size_t made = k;
-      while (steps[--made].again != producer) {
+      while (steps[--made].rerun != producer) {
       }
       if (made < end || runs_in(producer, made) == 0) return false;
     }
@@ -122,8 +122,8 @@ std::vector<std::string> FaultsOf(const JointGraph& graph, const Plan& plan) {
 
 // `make_plan` plans a request for the graph.
 template <typename Graph, typename MakePlanOf>
-void PlanBy(std::string_view algorithm, const Graph& graph, PlanRequest request,
-            MakePlanOf make_plan) {
+void PlanWith(std::string_view algorithm, const Graph& graph, PlanRequest request,
+              MakePlanOf make_plan) {
   request.algorithm = algorithm;
   for (const Budget::Kind kind : {Budget::Kind::kNone, Budget::Kind::kMin}) {
     request.budget.kind = kind;
@@ -155,13 +155,13 @@ void FuzzConstraints(FuzzInput input) {
   const PlanRequest request = RequestOf(TextOf(input));
   const auto plan = [](const PlanRequest& asked) { return MakePlan(SkipsGraph(), asked, {}); };
   for (const std::string_view algorithm : {"chen-sqrt", "dtr", "best"}) {
-    PlanBy(algorithm, SkipsGraph(), request, plan);
+    PlanWith(algorithm, SkipsGraph(), request, plan);
   }
   const auto plan_joint = [](const PlanRequest& asked) {
     return MakePlan(JointNetGraph(), asked, {});
   };
   for (const std::string_view algorithm : {"keep-all", "dtr", "torch-budget", "best"}) {
-    PlanBy(algorithm, JointNetGraph(), request, plan_joint);
+    PlanWith(algorithm, JointNetGraph(), request, plan_joint);
   }
 }
 

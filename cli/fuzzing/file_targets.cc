@@ -44,7 +44,7 @@ void FuzzConfig(FuzzInput input) {
 namespace {
 
 // A plan that the checker accepted must also pass the naive replay.
-void CheckAgain(const TensorGraph& graph, const Plan& plan) {
+void CheckByReplay(const TensorGraph& graph, const Plan& plan) {
   NaiveSimulation naive(graph, plan.schedule);
   CKPLAN_CHECK(naive.Peak() == plan.figures.peak, "an accepted plan states its true peak");
   CKPLAN_CHECK(naive.Overhead() == plan.figures.overhead,
@@ -72,7 +72,7 @@ void FuzzPlan(FuzzInput input) {
   static_cast<void>(ReadPlanDigest(text, "plan.json").ok());
   const Result<Plan> plan = ReadPlanJson(text, NetGraph(), "plan.json");
   if (!plan.ok() || !CheckPlan(NetGraph(), *plan).empty()) return;
-  CheckAgain(NetGraph(), *plan);
+  CheckByReplay(NetGraph(), *plan);
 }
 
 void FuzzCosts(FuzzInput input) {

@@ -26,7 +26,7 @@ constexpr size_t kMaxPlannedOps = 10;
 // With twice as many operations, `best` may take half a second, or a minute under sanitizers.
 constexpr size_t kMaxSearchedOps = 4;
 
-void CheckMoves(const JointGraph& graph, const Plan& plan) {
+void CheckTransfers(const JointGraph& graph, const Plan& plan) {
   const std::optional<NaiveFigures> naive =
       NaiveMoves(graph, plan.schedule, *plan.request.offload).Measure();
   CKPLAN_CHECK(naive.has_value(), "an accepted plan follows the transfer rules");
@@ -38,10 +38,10 @@ void CheckMoves(const JointGraph& graph, const Plan& plan) {
 }
 
 // A plan that the checker accepted must also pass the naive replay.
-void CheckAgain(const JointGraph& graph, const Plan& plan) {
+void CheckByReplay(const JointGraph& graph, const Plan& plan) {
   const std::vector<OpId> runs = RunsOf(plan.schedule);
   if (plan.request.offload) {
-    CheckMoves(graph, plan);
+    CheckTransfers(graph, plan);
   } else {
     NaiveRuns naive(graph, runs);
     CKPLAN_CHECK(naive.Peak() == plan.figures.peak, "an accepted plan states its true peak");
@@ -59,7 +59,7 @@ void CheckAgain(const JointGraph& graph, const Plan& plan) {
 
 // The simulator, the checker and the naive replay must agree on whether a random schedule with
 // transfers is valid.
-void CheckRandomMoves(const JointGraph& graph) {
+void CheckRandomTransfers(const JointGraph& graph) {
   Rng rng(graph.values().size());
   const Link link = RandomLink(rng);
   const TrainingStep step = TrainingStep(graph).WithLink(&link);
@@ -72,11 +72,11 @@ void CheckRandomMoves(const JointGraph& graph) {
   plan.request.offload = link;
   CKPLAN_CHECK(CheckPlan(graph, plan).empty(),
                "the checker accepts every schedule that the simulator accepts");
-  CheckAgain(graph, plan);
+  CheckByReplay(graph, plan);
 }
 
 // Plans for the minimum budget, and for one halfway to the peak of the graph's own order.
-void PlanBy(std::string_view algorithm, const JointGraph& graph) {
+void PlanWith(std::string_view algorithm, const JointGraph& graph) {
   PlanRequest request;
   request.algorithm = algorithm;
   request.effort = SearchEffort::kQuick;
@@ -87,14 +87,14 @@ void PlanBy(std::string_view algorithm, const JointGraph& graph) {
     CKPLAN_CHECK(least.error().code == ErrorCode::kUnsupported, least.error().message);
     return;
   }
-  CheckAgain(graph, *least);
+  CheckByReplay(graph, *least);
   const Bytes low = least->figures.peak;
   const Bytes high = KeepAllPeak(graph);
   if (high <= low) return;
   request.budget = Budget::Of(low + Bytes((high - low).count() / 2));
   const Result<Plan> between = MakePlan(graph, request, {});
   CKPLAN_CHECK(between.ok(), "a budget above the minimum is feasible");
-  CheckAgain(graph, *between);
+  CheckByReplay(graph, *between);
 }
 
 }  // namespace
@@ -117,11 +117,11 @@ void FuzzJointGraph(FuzzInput input) {
   CheckJointGraph(*graph);
   if (graph->ops().size() > kMaxPlannedOps) return;
   for (const JointGraph& counted : {*graph, WithArrivingGradients(*graph)}) {
-    CheckRandomMoves(counted);
+    CheckRandomTransfers(counted);
     for (const std::string_view algorithm : {"keep-all", "dtr", "torch-budget"}) {
-      PlanBy(algorithm, counted);
+      PlanWith(algorithm, counted);
     }
-    if (graph->ops().size() <= kMaxSearchedOps) PlanBy(kBestAlgorithm, counted);
+    if (graph->ops().size() <= kMaxSearchedOps) PlanWith(kBestAlgorithm, counted);
   }
 }
 
@@ -134,7 +134,7 @@ void FuzzJointPlan(FuzzInput input) {
   const JointGraph& graph = JointNetGraph();
   const Result<Plan> plan = ReadPlanJson(TextOf(input), graph, "plan.json");
   if (!plan.ok() || !CheckPlan(graph, *plan).empty()) return;
-  CheckAgain(graph, *plan);
+  CheckByReplay(graph, *plan);
 }
 
 }  // namespace ckplan

@@ -89,7 +89,7 @@ std::optional<int64_t> CheckedElements(const std::string& operand) {
 
 // True if the contents fit the operand. A range must not run backwards. Listed contents need one
 // number per element, and integers if the operand holds integers. Booleans have no contents.
-bool HasItsContents(const std::string& operand) {
+bool ContentsFit(const std::string& operand) {
   if (operand[0] == 'b') return operand.find_first_of("([") == std::string::npos;
   const size_t range = operand.find('(');
   if (range != std::string::npos) {
@@ -112,7 +112,7 @@ bool IsCase(const Words& lines) {
   operands.erase(arrow);
   const Words attributes = WordsOf(lines[2]);
   const auto is_sound = [](const std::string& operand) {
-    return IsOperand(operand) && CheckedElements(operand) && HasItsContents(operand);
+    return IsOperand(operand) && CheckedElements(operand) && ContentsFit(operand);
   };
   return operands.size() <= 16 && std::all_of(operands.begin(), operands.end(), is_sound) &&
          std::all_of(attributes.begin(), attributes.end(), IsAttribute);
@@ -151,7 +151,7 @@ const std::multimap<std::string, OpSpec>& CasesByType() {
   return cases;
 }
 
-bool HasItsOperands(const OpSpec& spec) {
+bool AreOperandsKnown(const OpSpec& spec) {
   const auto [begin, end] = CasesByType().equal_range(spec.type);
   return std::any_of(begin, end, [&spec](const auto& known) {
     return HasTypesOf(spec.inputs, known.second.inputs) &&
@@ -164,7 +164,7 @@ class Mutator {
   Mutator(std::string_view text, unsigned int seed) : rng_(seed), lines_(LinesOf(text)) {}
 
   std::string Mutate() {
-    if (!IsCase(lines_)) lines_ = OtherCase();
+    if (!IsCase(lines_)) lines_ = RandomCase();
     for (int64_t i = rng_.Between(1, 4); i > 0; --i) MutateOnce();
     return fmt::format("{}", fmt::join(lines_, "\n"));
   }
@@ -175,7 +175,7 @@ class Mutator {
     return static_cast<size_t>(rng_.Between(0, static_cast<int64_t>(list.size()) - 1));
   }
 
-  Words OtherCase() {
+  Words RandomCase() {
     const reference::CaseRow& row = AllCases()[AnyOf(AllCases())];
     return {std::string(row.type), std::string(row.operands), std::string(row.attributes)};
   }
@@ -183,10 +183,10 @@ class Mutator {
   void MutateOnce() {
     switch (rng_.Between(0, 9)) {
       case 0:
-        lines_ = OtherCase();
+        lines_ = RandomCase();
         return;
       case 1:
-        lines_[0] = OtherCase()[0];  // Another operator with the same operands.
+        lines_[0] = RandomCase()[0];  // Another operator with the same operands.
         return;
       case 2:
       case 3:
@@ -263,7 +263,7 @@ class Mutator {
   void ChangeWords() {
     const size_t line = rng_.Chance(60) ? 1 : 2;
     Words words = WordsOf(lines_[line]);
-    const Words others = WordsOf(OtherCase()[line]);
+    const Words others = WordsOf(RandomCase()[line]);
     const size_t at = words.empty() ? 0 : AnyOf(words);
     const auto place = words.begin() + static_cast<int64_t>(at);
     switch (rng_.Between(0, 4)) {
@@ -307,7 +307,7 @@ std::optional<reference::OpCase> ReadKernelCase(std::string_view text) {
   const Words lines = LinesOf(text);
   if (!IsCase(lines)) return std::nullopt;
   reference::OpCase op_case = reference::ParseCase({lines[0], lines[1], lines[2]});
-  if (!HasItsOperands(op_case.spec)) return std::nullopt;
+  if (!AreOperandsKnown(op_case.spec)) return std::nullopt;
   return op_case;
 }
 

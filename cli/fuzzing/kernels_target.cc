@@ -124,7 +124,7 @@ reference::BackwardResult RunBackward(PreparedOp& op, const KernelRun& run,
 // Large integers wrap in a kernel, but not in a reference, which computes in doubles.
 constexpr double kMaxInteger = 1 << 30;
 
-bool IsFar(ElementType type, double actual, double expected) {
+bool DiffersMuch(ElementType type, double actual, double expected) {
   if (!std::isfinite(actual) || !std::isfinite(expected)) return false;
   if (!IsFloat(type)) {
     if (std::abs(expected) > kMaxInteger) return false;
@@ -153,7 +153,7 @@ bool AreIndicesInRange(const KernelRun& run) {
 }
 
 // References are simple: they write every output, divide by sizes, and don't check indices.
-bool IsForReference(const KernelRun& run) {
+bool CanCompare(const KernelRun& run) {
   const auto is_filled = [](const Operand& operand) { return operand.elements() > 0; };
   for (const Operand& output : run.spec.outputs) {
     if (!output.is_present || !is_filled(output)) return false;
@@ -168,14 +168,14 @@ bool IsForReference(const KernelRun& run) {
 // elements is far off.
 void CompareWithReference(const KernelRun& run, const reference::ForwardResult& forward) {
   const reference::Function function = reference::FindFunction(run.spec.type);
-  if (function == nullptr || !IsForReference(run)) return;
+  if (function == nullptr || !CanCompare(run)) return;
   std::vector<Tensor> expected;
   for (const Operand& output : run.spec.outputs) expected.push_back(reference::EmptyTensor(output));
   function(run.spec, run.inputs, expected);
   for (size_t i = 0; i < expected.size(); ++i) {
     const Tensor actual = reference::FromBytes(forward.outputs[i], run.spec.outputs[i]);
     for (int64_t k = 0; k < expected[i].size(); ++k) {
-      CKPLAN_CHECK(!IsFar(actual.type, actual[k], expected[i][k]),
+      CKPLAN_CHECK(!DiffersMuch(actual.type, actual[k], expected[i][k]),
                    fmt::format("output {}, element {} is {} instead of {}", i, k, actual[k],
                                expected[i][k]));
     }

@@ -21,7 +21,7 @@ constexpr size_t kMaxPlannedModelNodes = 300;
 constexpr int64_t kMaxReadBytes = 1 << 20;
 
 // An error about unknown sizes names the dimensions to bind, as "N=..." or "x=?,8".
-bool BindWhatIsMissing(const Error& error, PlanRequest* request) {
+bool BindMissingDimensions(const Error& error, PlanRequest* request) {
   bool is_bound = false;
   for (const Remedy::Setting& setting : error.remedy.settings) {
     if (setting.name != "dims") continue;
@@ -32,7 +32,7 @@ bool BindWhatIsMissing(const Error& error, PlanRequest* request) {
 
 Result<ModelSource> Load(const std::string& path, PlanRequest* request) {
   Result<ModelSource> source = LoadModelSource(path, *request);
-  while (!source.ok() && BindWhatIsMissing(source.error(), request)) {
+  while (!source.ok() && BindMissingDimensions(source.error(), request)) {
     source = LoadModelSource(path, *request);
   }
   return source;

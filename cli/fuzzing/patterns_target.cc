@@ -59,7 +59,7 @@ bool MatchesNaively(std::string_view pattern, std::string_view name) {
   return fits.back();
 }
 
-bool IsMeant(std::string_view pattern, const NamedThing& thing) {
+bool MatchesName(std::string_view pattern, const NamedThing& thing) {
   if (pattern.starts_with("!")) pattern.remove_prefix(1);
   if (pattern.starts_with("op:")) return MatchesNaively(pattern.substr(3), thing.type);
   return std::any_of(thing.names.begin(), thing.names.end(), [&](std::string_view name) {
@@ -70,7 +70,7 @@ bool IsMeant(std::string_view pattern, const NamedThing& thing) {
 // Tries the patterns from last to first.
 bool IsChosenNaively(const NamePatterns& patterns, const NamedThing& thing) {
   for (auto pattern = patterns.rbegin(); pattern != patterns.rend(); ++pattern) {
-    if (IsMeant(*pattern, thing)) return !pattern->starts_with("!");
+    if (MatchesName(*pattern, thing)) return !pattern->starts_with("!");
   }
   return !patterns.empty() && patterns.front().starts_with("!");
 }
@@ -83,7 +83,7 @@ bool IsTooLong(std::string_view pattern) {
 
 // Runs every node twice before the loss. The checker must report each node that may run only once,
 // exactly once.
-Schedule TwiceEach(const TensorGraph& graph) {
+Schedule RunEachTwice(const TensorGraph& graph) {
   Schedule schedule;
   for (int i = 0; i < 2; ++i) {
     for (const NodeId id : graph.nodes().ids()) schedule.steps.push_back(Step::Forward(id));
@@ -101,12 +101,12 @@ void Choose(const TensorGraph& graph, const NamePatterns& patterns) {
   const Result<Constraints> constraints = ConstraintsOf(graph, request);
   CKPLAN_CHECK(constraints.ok() == chosen.ok(),
                "constraints are rejected if and only if their patterns are");
-  const std::vector<std::string> faults = BrokenConstraints(graph, request, TwiceEach(graph));
+  const std::vector<std::string> faults = BrokenConstraints(graph, request, RunEachTwice(graph));
   if (!chosen.ok()) {
     const bool has_fault = std::any_of(patterns.begin(), patterns.end(), [&](const auto& pattern) {
       return IsTooLong(pattern) ||
              std::none_of(things.begin(), things.end(),
-                          [&](const auto& thing) { return IsMeant(pattern, thing); });
+                          [&](const auto& thing) { return MatchesName(pattern, thing); });
     });
     CKPLAN_CHECK(chosen.error().code == ErrorCode::kUsage,
                  "a pattern without a match is a usage error");

@@ -46,8 +46,8 @@ bool HasValueFromFile(const std::vector<ConfiguredValue>& configured) {
 }
 
 // The output of --print-config, saved as a file, must give every option the same value.
-void PrintAndReadAgain(const Command& command, const TypedCommand& typed,
-                       const std::vector<ConfiguredValue>& configured) {
+void CheckPrintedConfig(const Command& command, const TypedCommand& typed,
+                        const std::vector<ConfiguredValue>& configured) {
   const std::string printed = ConfigText(typed.name, typed.line, configured);
   TypedCommand again(command);
   const auto applied = ApplyConfigText(printed, "printed.toml", again.name, &again.line);
@@ -71,7 +71,7 @@ void Apply(const Command& command, std::string_view text) {
     return;
   }
   if (HasValueFromFile(*configured)) return;
-  PrintAndReadAgain(command, typed, *configured);
+  CheckPrintedConfig(command, typed, *configured);
   const Result<PlanRequest> request = typed.options.request.Read();
   if (request.ok()) return;
   CKPLAN_CHECK(request.error().code == ErrorCode::kUsage, "an invalid value is a usage error");

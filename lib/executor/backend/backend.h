@@ -211,18 +211,18 @@ class Backend : public DeviceMemory {
 inline constexpr uint32_t kPoison = 0xFFF5FFF5;
 inline constexpr uint16_t kBFloat16Poison = 0xFFF5;
 
-// Explains why the backend's own kernels run an operator that a vendor library could compute.
+// Says why an operator that a vendor's library could compute runs by kernels of the backend's own.
 
-// Implemented by every PreparedOp that tried a library first.
+// A PreparedOp for which a library was asked is one of these, too.
 class MayHaveOwnKernels {
  public:
   virtual ~MayHaveOwnKernels() = default;
-  // One clause without a full stop, for example "its heads have 6 elements, no multiple of 8".
-  // Empty if the library computes the operator.
+  // One clause without a full stop: "its heads have 6 elements, no multiple of 8". Empty if the
+  // library computes the operator.
   virtual std::string WhyOwnKernels() const = 0;
 };
 
-// Forwards all calls to another backend. Base class of backends that change only a few calls.
+// A backend that forwards all calls to another one: the base of backends that change a few calls.
 class ForwardingBackend : public Backend {
  public:
   explicit ForwardingBackend(std::unique_ptr<Backend> backend) : backend_(std::move(backend)) {}

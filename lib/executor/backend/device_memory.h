@@ -142,11 +142,11 @@ class ThreadLink final : public CopyLink {
   }
 
   size_t CopyOut(void* host, const void* device, int64_t bytes) override {
-    return Numbered(false, out_.Add(Copy(host, device, bytes)));
+    return LaneNumber(false, out_.Add(Copy(host, device, bytes)));
   }
   size_t CopyIn(void* device, const void* host, int64_t bytes) override {
-    if (shares_lane_) return Numbered(false, out_.Add(Copy(device, host, bytes)));
-    return Numbered(true, in_.Add(Copy(device, host, bytes)));
+    if (shares_lane_) return LaneNumber(false, out_.Add(Copy(device, host, bytes)));
+    return LaneNumber(true, in_.Add(Copy(device, host, bytes)));
   }
   void FillHost(void* host, int byte, int64_t bytes) override {
     out_.Add([=] { std::memset(host, byte, static_cast<size_t>(bytes)); });
@@ -160,7 +160,7 @@ class ThreadLink final : public CopyLink {
     return [=] { std::memcpy(to, from, static_cast<size_t>(bytes)); };
   }
   // The last bit selects the lane.
-  static size_t Numbered(bool is_in, size_t number) { return 2 * number + (is_in ? 1 : 0); }
+  static size_t LaneNumber(bool is_in, size_t number) { return 2 * number + (is_in ? 1 : 0); }
 
   WorkLane out_;
   WorkLane in_;

@@ -60,7 +60,7 @@ Result<Done> BufferWatch::WatchTransfer(const Action& action, const RunState& st
 
 Result<Done> BufferWatch::CheckReads(const Action& action, const RunState& state) {
   const Call& call = state.program.calls[static_cast<size_t>(action.call)];
-  LookAtConstants(step_.nodes[call.node]);
+  CheckConstants(step_.nodes[call.node]);
   for (const int32_t buffer : call.inputs) {
     CKPLAN_RETURN_IF_ERROR(CheckRead(action, state, buffer));
   }
@@ -76,7 +76,7 @@ Result<Done> BufferWatch::CheckReads(const Action& action, const RunState& state
   return CheckGradients(action, state, call);
 }
 
-void BufferWatch::LookAtConstants(const StepNode& node) {
+void BufferWatch::CheckConstants(const StepNode& node) {
   for (const Binding& input : node.inputs) {
     if (input.constant.is_none()) continue;
     const ConstantId root = step_.constants[input.constant].root;

@@ -51,7 +51,7 @@ class BufferWatch final : public RunObserver {
   Result<Done> WatchTransfer(const Action& action, const RunState& state);
   Result<Done> CheckReads(const Action& action, const RunState& state);
   Result<Done> CheckRead(const Action& action, const RunState& state, int32_t buffer);
-  void LookAtConstants(const StepNode& node);
+  void CheckConstants(const StepNode& node);
   Result<Done> CheckGradients(const Action& action, const RunState& state, const Call& call);
   Result<Done> RecordOutputs(const Action& action, const RunState& state);
   Result<Done> Write(const Action& action, const RunState& state, int32_t buffer,

@@ -29,7 +29,7 @@ ConstantGradients::ConstantGradients(const Backend& backend, const StepGraph& st
       contributions_(step.constants.size(), 0),
       scratch_(step.constants.size(), 0) {
   CountContributions();
-  AddUpScratch(constant_ops);
+  SumScratch(constant_ops);
 }
 
 // Visits operators from last to first, so that all contributions to an operator's outputs are
@@ -37,7 +37,7 @@ ConstantGradients::ConstantGradients(const Backend& backend, const StepGraph& st
 void ConstantGradients::CountContributions() {
   const auto add = [this](ConstantId constant, int64_t count) {
     int64_t& sum = contributions_[step_.constants[constant].root];
-    sum = std::min(kManyCalls, sum + count);
+    sum = std::min(kCallsCap, sum + count);
   };
   for (const StepNode& node : step_.nodes) {
     for (const size_t position : node.trained_positions) add(node.inputs[position].constant, 1);
@@ -46,18 +46,18 @@ void ConstantGradients::CountContributions() {
     const ConstantOp& op = step_.constant_ops[at];
     int64_t arriving = 0;
     for (const ConstantId output : op.outputs) {
-      if (!output.is_none()) arriving = std::min(kManyCalls, arriving + contributions_[output]);
+      if (!output.is_none()) arriving = std::min(kCallsCap, arriving + contributions_[output]);
     }
     for (size_t i = 0; i < op.inputs.size(); ++i) {
       if (!op.spec.inputs[i].has_gradient) continue;
       add(op.inputs[i], arriving);
-      calls_ = std::min(kManyCalls, calls_ + arriving);
+      calls_ = std::min(kCallsCap, calls_ + arriving);
     }
   }
 }
 
 // Starts at the leaves, so that the scratch sizes of an operator's inputs are known.
-void ConstantGradients::AddUpScratch(const std::vector<std::unique_ptr<PreparedOp>>& constant_ops) {
+void ConstantGradients::SumScratch(const std::vector<std::unique_ptr<PreparedOp>>& constant_ops) {
   const auto own = [this](ConstantId id) {
     return AlignedBytes(step_.constants[id].operand.bytes(), backend_);
   };
@@ -243,15 +243,15 @@ Result<Done> ConstantStore::FillLeaves(const WeightFile& weights) {
       bytes = KnownBytes(constant.operand);
       if (is_parameter) ++usage_.leaves_from_file;
     } else {
-      CKPLAN_ASSIGN_OR_RETURN(bytes, ReadOrMakeUp(constant, weights));
+      CKPLAN_ASSIGN_OR_RETURN(bytes, ReadOrGenerate(constant, weights));
     }
     backend_->Upload(memory_[id], bytes.data(), static_cast<int64_t>(bytes.size()));
   }
   return Done{};
 }
 
-Result<std::vector<std::byte>> ConstantStore::ReadOrMakeUp(const StepConstant& constant,
-                                                           const WeightFile& weights) {
+Result<std::vector<std::byte>> ConstantStore::ReadOrGenerate(const StepConstant& constant,
+                                                             const WeightFile& weights) {
   CKPLAN_ASSIGN_OR_RETURN(WeightContents read, weights.Read(constant.name, constant.operand));
   if (read.bytes) {
     ++usage_.leaves_from_file;
@@ -366,12 +366,12 @@ void ConstantStore::BackwardConstant(const StepNode& node, PreparedOp& op, const
     return op.BackwardInput(call, position, gradients_[root]);
   }
   op.BackwardInput(call, position, scratch);
-  PassOn(root, static_cast<char*>(scratch));
+  PropagateGradient(root, static_cast<char*>(scratch));
 }
 
 // Propagates the gradient of `root`, stored at `gradient`, to the leaves. The memory after that
 // gradient is scratch. Iterative because chains may be long.
-void ConstantStore::PassOn(ConstantId root, char* gradient) {
+void ConstantStore::PropagateGradient(ConstantId root, char* gradient) {
   struct Visit {
     ConstantId root;
     char* gradient = nullptr;
@@ -396,14 +396,14 @@ void ConstantStore::PassOn(ConstantId root, char* gradient) {
       continue;
     }
     const size_t position = visit.next_input++;
-    char* const next = PassThrough(visit.root, visit.gradient, position);
+    char* const next = PropagateThrough(visit.root, visit.gradient, position);
     path.push_back({step_->constants[op.inputs[position]].root, next});
   }
 }
 
 // Computes the gradient of one input of the operator that computes `root`, in the scratch memory
 // after the gradient of `root`. Returns its address.
-char* ConstantStore::PassThrough(ConstantId root, char* gradient, size_t position) {
+char* ConstantStore::PropagateThrough(ConstantId root, char* gradient, size_t position) {
   const StepConstant& constant = step_->constants[root];
   const auto at = static_cast<size_t>(constant.producer);
   const ConstantOp& op = step_->constant_ops[at];

@@ -65,19 +65,19 @@ class ConstantGradients {
   // Returns the bytes of scratch memory for the gradients of the node's constants; 0 if all of them
   // are direct.
   int64_t ScratchBytes(const StepNode& node) const;
-  // Returns how many gradients the constant operators compute in one step, at most kManyCalls. Each
+  // Returns how many gradients the constant operators compute in one step, at most kCallsCap. Each
   // contribution takes every path to the leaves separately, and the number of paths may be
   // exponential: w2 = w + w, w4 = w2 + w2, and so on.
   int64_t calls() const { return calls_; }
-  static constexpr int64_t kManyCalls = int64_t{1} << 40;
+  static constexpr int64_t kCallsCap = int64_t{1} << 40;
 
  private:
   void CountContributions();
-  void AddUpScratch(const std::vector<std::unique_ptr<PreparedOp>>& constant_ops);
+  void SumScratch(const std::vector<std::unique_ptr<PreparedOp>>& constant_ops);
 
   const Backend& backend_;
   const StepGraph& step_;
-  // The number of contributions that each root's gradient receives in one step, at most kManyCalls.
+  // The number of contributions that each root's gradient receives in one step, at most kCallsCap.
   IdVector<ConstantId, int64_t> contributions_;
   // The bytes of scratch memory for a root's gradient and for all gradients computed from it on the
   // way to the leaves.
@@ -137,16 +137,16 @@ class ConstantStore {
   Result<Done> CheckRoom() const;
   Result<void*> Allocate(int64_t bytes, Bytes& counted);
   Result<Done> FillLeaves(const WeightFile& weights);
-  Result<std::vector<std::byte>> ReadOrMakeUp(const StepConstant& constant,
-                                              const WeightFile& weights);
+  Result<std::vector<std::byte>> ReadOrGenerate(const StepConstant& constant,
+                                                const WeightFile& weights);
   Result<Done> AllocateGradients();
   Result<Done> FillInputs();
   Result<Done> Evaluate(bool only_trained);
   Result<Done> Evaluate(size_t op);
   uint64_t SeedOf(const ConstantOp& op) const;
   void DropUnread();
-  void PassOn(ConstantId root, char* gradient);
-  char* PassThrough(ConstantId root, char* gradient, size_t position);
+  void PropagateGradient(ConstantId root, char* gradient);
+  char* PropagateThrough(ConstantId root, char* gradient, size_t position);
 
   Backend* backend_;
   const StepGraph* step_;

@@ -33,7 +33,7 @@ class OrderChooser {
         orders_of_(orders_of),
         sets_(step.tensors.size()),
         is_bound_(step.tensors.size(), false),
-        is_wanted_(step.tensors.size(), false) {}
+        prefers_channels_last_(step.tensors.size(), false) {}
 
   void Choose() && {
     for (const StepInput& input : step_.inputs) Bind(input.tensor);
@@ -68,7 +68,7 @@ class OrderChooser {
   }
 
   // True for a four-axis tensor whose order is free. A view of a tensor has other dimensions.
-  bool HasChoice(const Operand& operand, TensorId tensor) const {
+  bool HasFreeOrder(const Operand& operand, TensorId tensor) const {
     return !tensor.is_none() && operand.dims.size() == kAxes && !HasOneOrder(operand.dims) &&
            step_.tensors[tensor].dims == operand.dims;
   }
@@ -76,8 +76,8 @@ class OrderChooser {
   void Read(const StepNode& node, ElementOrders orders) {
     if (orders == ElementOrders::kAlike) return Join(node);
     ForOperands(node, [&](const Operand& operand, TensorId tensor, bool is_first) {
-      if (orders == ElementOrders::kEach && is_first && HasChoice(operand, tensor)) {
-        is_wanted_[IndexOf(tensor)] = true;
+      if (orders == ElementOrders::kEach && is_first && HasFreeOrder(operand, tensor)) {
+        prefers_channels_last_[IndexOf(tensor)] = true;
       } else {
         Bind(tensor);
       }
@@ -88,7 +88,7 @@ class OrderChooser {
     TensorId first;
     bool has_bound = false;
     ForOperands(node, [&](const Operand& operand, TensorId tensor, bool) {
-      if (!HasChoice(operand, tensor)) {
+      if (!HasFreeOrder(operand, tensor)) {
         Bind(tensor);
         has_bound = has_bound || !HasOneOrder(operand.dims);
         return;
@@ -105,7 +105,7 @@ class OrderChooser {
     std::vector<bool> is_wanted(is_bound_.size(), false);
     for (size_t i = 0; i < is_bound_.size(); ++i) {
       if (is_bound_[i]) is_bound[sets_.Find(i)] = true;
-      if (is_wanted_[i]) is_wanted[sets_.Find(i)] = true;
+      if (prefers_channels_last_[i]) is_wanted[sets_.Find(i)] = true;
     }
     bool is_any = false;
     for (const TensorId tensor : step_.tensors.ids()) {
@@ -119,7 +119,7 @@ class OrderChooser {
   void MarkNode(StepNode& node, ElementOrders orders) {
     const auto mark = [&](Operand& operand, TensorId tensor) {
       operand.is_channels_last =
-          HasChoice(operand, tensor) && step_.tensors[tensor].is_channels_last;
+          HasFreeOrder(operand, tensor) && step_.tensors[tensor].is_channels_last;
     };
     for (size_t i = 0; i < node.spec.inputs.size(); ++i) {
       mark(node.spec.inputs[i], node.inputs[i].tensor);
@@ -135,8 +135,8 @@ class OrderChooser {
   StepGraph& step_;
   const OrdersOfOp& orders_of_;
   TensorSets sets_;
-  std::vector<bool> is_bound_;   // By tensor: something requires the model's order.
-  std::vector<bool> is_wanted_;  // By tensor: an operator prefers channels-last.
+  std::vector<bool> is_bound_;               // By tensor: something requires the model's order.
+  std::vector<bool> prefers_channels_last_;  // By tensor: an operator prefers channels-last.
   IdVector<NodeId, ElementOrders> orders_;
 };
 

@@ -36,7 +36,7 @@ class FusionFinder {
   const StepNode& NodeOf(size_t action) const { return step_.nodes[CallOf(action).node]; }
 
   // Returns the next action that doesn't just manage memory.
-  size_t NextWork(size_t action) const {
+  size_t NextComputation(size_t action) const {
     ++action;
     while (action < program_.actions.size() && ManagesMemory(program_.actions[action])) ++action;
     return action;
@@ -70,7 +70,7 @@ class FusionFinder {
     chain.actions.push_back(action);
     chain.ops.push_back({&NodeOf(action).spec, nullptr, 0});
     for (;;) {
-      const size_t next = NextWork(chain.actions.back());
+      const size_t next = NextComputation(chain.actions.back());
       if (next >= program_.actions.size()) return chain;
       if (program_.actions[next].kind != ActionKind::kForward) return chain;
       const auto carried = CarriedInput(chain, next);
@@ -107,7 +107,7 @@ class FusionFinder {
       if (CallOf(chain.actions[later]).outputs[0] == own) return false;
     }
     return link + 1 == chain.actions.size() ||
-           !IsReleased(own, chain.actions[link], NextWork(chain.actions.back()));
+           !IsReleased(own, chain.actions[link], NextComputation(chain.actions.back()));
   }
 
   // Builds the calls. Returns false if something that they read or write is released too early.

@@ -356,7 +356,7 @@ bool HasWorkspaces(const TensorGraph& graph) {
   });
 }
 
-Error OtherWorkspace(const Node& planned, const OpWorkspace& real) {
+Error WorkspaceMismatch(const Node& planned, const OpWorkspace& real) {
   return MakeError(
       ErrorCode::kCheckFailed,
       fmt::format("the plan's costs give \"{}\" a workspace of {} + {} bytes (forward, backward), "
@@ -366,7 +366,7 @@ Error OtherWorkspace(const Node& planned, const OpWorkspace& real) {
                   planned.backward_workspace.count(), real.forward, real.backward));
 }
 
-Error NotRunnable(const Error& why) {
+Error NotRunnableError(const Error& why) {
   return MakeError(ErrorCode::kCheckFailed,
                    fmt::format("the plan cannot be run: {}; plan it again", why.message));
 }
@@ -379,7 +379,7 @@ Result<PlacedProgram> PlaceTransfers(const StepGraph& step, const SizedGraph& ru
   const TrainingStep joint =
       TrainingStep(expansion.graph, run.graph, expansion.step_of).WithLink(&link);
   const auto replayed = Simulator(joint).Run(plan.schedule);
-  if (!replayed.ok()) return NotRunnable(replayed.error());
+  if (!replayed.ok()) return NotRunnableError(replayed.error());
   CKPLAN_ASSIGN_OR_RETURN(const Schedule forward,
                           InForwardForm(run.graph, expansion, plan.schedule));
   PlacedProgram ready = PlaceProgram(step, run, forward);
@@ -411,7 +411,7 @@ Result<SizedGraph> GraphToRun(const StepGraph& step, const StepOperators& operat
       const OpWorkspace& real = operators.workspaces[id];
       if (node.forward_workspace.count() != real.forward ||
           node.backward_workspace.count() != real.backward) {
-        return OtherWorkspace(node, real);
+        return WorkspaceMismatch(node, real);
       }
     }
     CKPLAN_ASSIGN_OR_RETURN(run.graph, GraphWithWorkspaces(step, operators));
@@ -445,7 +445,7 @@ PlacedProgram PlaceProgram(const StepGraph& step, const SizedGraph& run, const S
 Result<PlacedProgram> PlaceByPlan(const StepGraph& step, const SizedGraph& run, const Plan& plan) {
   if (plan.request.offload) return PlaceTransfers(step, run, plan);
   const auto replayed = Simulator(run.graph).Run(plan.schedule);
-  if (!replayed.ok()) return NotRunnable(replayed.error());
+  if (!replayed.ok()) return NotRunnableError(replayed.error());
   PlacedProgram ready = PlaceProgram(step, run, plan.schedule);
   if (run.has_planned_sizes) {
     ready.offsets = plan.offsets;

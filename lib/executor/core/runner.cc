@@ -77,7 +77,7 @@ Result<double> Runner::Run(const Program& program, BufferMemory& memory, RunObse
     if (observer != nullptr) CKPLAN_RETURN_IF_ERROR(observer->After(action, state));
   }
   backend_.Synchronize();
-  CKPLAN_RETURN_IF_ERROR(CheckNothingIsLeft(state));
+  CKPLAN_RETURN_IF_ERROR(CheckAllReleased(state));
   return loss;
 }
 
@@ -109,7 +109,7 @@ Result<std::unique_ptr<RecordedStep>> Runner::Record(const Program& program, Buf
     recorded->pieces.push_back(std::move(piece));
   }
   backend_.Synchronize();
-  CKPLAN_RETURN_IF_ERROR(CheckNothingIsLeft(state));
+  CKPLAN_RETURN_IF_ERROR(CheckAllReleased(state));
   return recorded;
 }
 
@@ -154,7 +154,7 @@ Result<double> Runner::RunRecorded(const RecordedStep& recorded, RunObserver* ob
   return loss;
 }
 
-Result<Done> Runner::CheckNothingIsLeft(const RunState& state) const {
+Result<Done> Runner::CheckAllReleased(const RunState& state) const {
   for (size_t i = 0; i < state.address.size(); ++i) {
     if (state.address[i] == nullptr) continue;
     return MakeError(ErrorCode::kCheckFailed,

@@ -63,8 +63,8 @@ class Runner {
   Result<double> Run(const Program& program, BufferMemory& memory, RunObserver* observer,
                      uint64_t number = 0);
 
-  // Runs step number 0 in an arena, and records it. Buffers must keep their addresses until the
-  // recording's last run. Returns null if the backend does not record.
+  // Runs one step, of number 0, in an arena, and records it. Buffers must keep their addresses
+  // until the last run of the recording. Returns null if the backend does not record.
   Result<std::unique_ptr<RecordedStep>> Record(const Program& program, BufferMemory& arena);
   // Replays the step, and returns its loss. Calls the observer, if any, at the first and last
   // action of each piece.
@@ -75,7 +75,7 @@ class Runner {
   Result<Done> Give(const FusedProgram& fused, size_t begin, size_t end, RunState& state,
                     BufferMemory& memory);
   Result<Done> RunPiece(const RecordedStep::Piece& piece, const Program& program, double& loss);
-  Result<Done> CheckNothingIsLeft(const RunState& state) const;
+  Result<Done> CheckAllReleased(const RunState& state) const;
   Result<Done> Execute(const Action& action, RunState& state, BufferMemory& memory, double& loss);
   Result<Done> Forward(const Action& action, const RunState& state);
   Result<Done> Backward(const Action& action, const RunState& state);

@@ -19,7 +19,7 @@ namespace {
 enum class Saving { kNothing, kMask, kIndices, kInputs, kUnknown };
 
 // True if the kernel reads its output, which PyTorch does not save.
-bool LacksOutput(const OpSpec& spec, Autograd autograd) {
+bool ReadsUnsavedOutput(const OpSpec& spec, Autograd autograd) {
   return !FindBackwardReads(spec, Autograd::kMinimal).outputs.empty() &&
          FindBackwardReads(spec, autograd).outputs.empty();
 }
@@ -35,7 +35,7 @@ Saving SavingOf(const OpSpec& spec, Autograd autograd) {
     case Statistic::kAttention:
       return has_statistic ? Saving::kUnknown : Saving::kNothing;
     default:
-      return LacksOutput(spec, autograd) ? Saving::kInputs : Saving::kNothing;
+      return ReadsUnsavedOutput(spec, autograd) ? Saving::kInputs : Saving::kNothing;
   }
 }
 
@@ -127,7 +127,7 @@ class InputSavingOp final : public SavingOp {
 using PreparedOpPointer = std::unique_ptr<PreparedOp>;
 
 // Returns the spec of the kernel alone: with what the kernel reads, and without a statistic.
-OpSpec KernelOf(const OpSpec& spec) {
+OpSpec KernelSpec(const OpSpec& spec) {
   OpSpec kernel = spec;
   kernel.statistic_bytes = 0;
   for (const size_t output : FindBackwardReads(spec, Autograd::kMinimal).outputs) {
@@ -152,7 +152,8 @@ Result<std::unique_ptr<PreparedOp>> PrepareMask(Backend& backend, const OpSpec& 
                                                 Autograd autograd) {
   constexpr int64_t kOpsetOfBooleans = 13, kOpsetOfFactors = 9;
   const bool is_bool = HasByteMask(spec, autograd);
-  OpSpec mask = WithSecondOutput(KernelOf(spec), is_bool ? ElementType::kBool : spec.input(0).type);
+  OpSpec mask =
+      WithSecondOutput(KernelSpec(spec), is_bool ? ElementType::kBool : spec.input(0).type);
   mask.opset = is_bool ? kOpsetOfBooleans : kOpsetOfFactors;
   return backend.Prepare(mask);
 }
@@ -169,18 +170,18 @@ Result<std::unique_ptr<PreparedOp>> PrepareSaving(Backend& backend, const OpSpec
     case Saving::kNothing:
       return backend.Prepare(spec);
     case Saving::kMask: {
-      CKPLAN_ASSIGN_OR_RETURN(auto kernel, backend.Prepare(KernelOf(spec)));
+      CKPLAN_ASSIGN_OR_RETURN(auto kernel, backend.Prepare(KernelSpec(spec)));
       CKPLAN_ASSIGN_OR_RETURN(auto mask, PrepareMask(backend, spec, autograd));
       return PreparedOpPointer(new MaskSavingOp(std::move(kernel), std::move(mask)));
     }
     case Saving::kIndices: {
-      OpSpec pool = WithSecondOutput(KernelOf(spec), ElementType::kInt64);
+      OpSpec pool = WithSecondOutput(KernelSpec(spec), ElementType::kInt64);
       pool.outputs[1].is_read_by_backward = true;
       CKPLAN_ASSIGN_OR_RETURN(auto kernel, backend.Prepare(pool));
       return PreparedOpPointer(new IndexSavingOp(std::move(kernel)));
     }
     case Saving::kInputs: {
-      CKPLAN_ASSIGN_OR_RETURN(auto kernel, backend.Prepare(KernelOf(spec)));
+      CKPLAN_ASSIGN_OR_RETURN(auto kernel, backend.Prepare(KernelSpec(spec)));
       return PreparedOpPointer(new InputSavingOp(std::move(kernel), spec, backend));
     }
     case Saving::kUnknown:
@@ -247,7 +248,7 @@ class Refusals {
 Result<Done> CheckCalls(const ConstantGradients& gradients, const StepGraph& step) {
   constexpr int64_t kMaxCalls = 1'000'000;
   if (gradients.calls() <= kMaxCalls) return Done{};
-  const bool is_many = gradients.calls() == ConstantGradients::kManyCalls;
+  const bool is_many = gradients.calls() == ConstantGradients::kCallsCap;
   return MakeError(
       ErrorCode::kUnsupported,
       fmt::format("the operators between parameters and their use would compute {}{} gradients in "

@@ -77,7 +77,7 @@ class Validator {
           "allocated without it; the driver's own peak is unknown",
           which));
       CKPLAN_RETURN_IF_ERROR(TryCounting(run, which, figures, CountingMemory::From::kDevice,
-                                         /*may_lack_room=*/false));
+                                         /*allows_failure=*/false));
     }
     if (!has_failed()) CompareGradients(which, "with separate buffers");
     return Done{};
@@ -85,9 +85,9 @@ class Validator {
 
   bool HasCountingPool() { return backend_.PooledPeak().has_value(); }
 
-  // Returns false if there was no room and `may_lack_room` allows that.
+  // Returns false if there was no room and `allows_failure` allows that.
   Result<bool> TryCounting(const PlacedProgram& run, std::string_view which, RunFigures& figures,
-                           CountingMemory::From from, bool may_lack_room) {
+                           CountingMemory::From from, bool allows_failure) {
     CountingMemory memory(backend_, run.program, from);
     if (!run.program.copies.empty()) {
       CKPLAN_ASSIGN_OR_RETURN(auto host, HostCopies::Apart(backend_, run.program,
@@ -96,7 +96,7 @@ class Validator {
     }
     backend_.ResetPooledPeak();
     const Result<double> loss = runner_.Run(run.program, memory, nullptr);
-    if (!loss.ok() && loss.error().code == ErrorCode::kInfeasible && may_lack_room) return false;
+    if (!loss.ok() && loss.error().code == ErrorCode::kInfeasible && allows_failure) return false;
     if (!loss.ok()) {
       CKPLAN_RETURN_IF_ERROR(RecordPlanFault(loss.error(), which));
       return true;

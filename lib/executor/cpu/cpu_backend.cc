@@ -54,8 +54,7 @@ uint64_t HashBlock(const unsigned char* bytes, int64_t size) {
   return hash;
 }
 
-void LookForNans(const unsigned char* bytes, int64_t size, int64_t first_index,
-                 BufferDigest& digest) {
+void FindNans(const unsigned char* bytes, int64_t size, int64_t first_index, BufferDigest& digest) {
   for (int64_t i = 0; i + 4 <= size; i += 4) {
     uint32_t bits = 0;
     std::memcpy(&bits, bytes + i, 4);
@@ -172,7 +171,7 @@ class CpuBackend final : public Backend {
     ParallelFor(bytes, kDigestBlock, [&](int64_t begin, int64_t end) {
       BufferDigest& part = parts[static_cast<size_t>(begin / kDigestBlock)];
       part.hash = HashBlock(at + begin, end - begin);
-      if (IsFloat(type)) LookForNans(at + begin, end - begin, begin / 4, part);
+      if (IsFloat(type)) FindNans(at + begin, end - begin, begin / 4, part);
     });
     BufferDigest whole;
     for (const BufferDigest& part : parts) {

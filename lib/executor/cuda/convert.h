@@ -47,7 +47,7 @@ class Conversion {
     return is_needed() ? BufferAt(workspace, offset_) : data;
   }
 
-  // Returns the buffer for computing a result. Return then converts it to the result's own type.
+  // Returns the buffer in which to compute a result; Return converts it to the result's own type.
   void* Target(void* result, void* workspace) const {
     return is_needed() ? BufferAt(workspace, offset_) : result;
   }

@@ -175,7 +175,7 @@ CKPLAN_DEVICE inline int64_t LookAtHalf(uint32_t half, int64_t place) {
 }
 
 // `place` is the word's index in the buffer.
-CKPLAN_DEVICE inline int64_t LookAtWord(uint32_t word, int64_t place, ElementType type) {
+CKPLAN_DEVICE inline int64_t DigestWord(uint32_t word, int64_t place, ElementType type) {
   if (type == ElementType::kFloat32) return LookAtFloat(word, place);
   if (type != ElementType::kBFloat16) return kNone;
   return Min(LookAtHalf(word & 0xFFFFU, 2 * place), LookAtHalf(word >> 16, 2 * place + 1));
@@ -280,7 +280,7 @@ class CudaBackend final : public Backend {
               word |= byte << (8 * (k - 4 * i));
             }
           }
-          return Digest{HashOf(word, i), LookAtWord(word, i, type)};
+          return Digest{HashOf(word, i), DigestWord(word, i, type)};
         },
         MergeDigests(), [=] CKPLAN_KERNEL(int64_t, const Digest& digest) { *result = digest; },
         result + 1);

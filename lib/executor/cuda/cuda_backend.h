@@ -16,8 +16,8 @@ std::vector<OpSupport> Operators();
 std::unique_ptr<Backend> MakeBackend(std::unique_ptr<Device> device);
 
 // Opens the GPU and its libraries (gpu/cuda_device.h), and starts a kernel that does nothing.
-// kUnsupported: the machine lacks something, or cannot run this build's kernels; the message says
-// what to install.
+// kUnsupported: the machine lacks something, or cannot run the kernels of this build; the message
+// says what to install.
 Result<std::unique_ptr<Backend>> OpenBackend(const DeviceOptions& options);
 
 }  // namespace ckplan::cuda

@@ -27,7 +27,7 @@ inline void CheckCuda(cudaError_t status, const char* call) {
   FailCheck(__FILE__, __LINE__, call, cudaGetErrorString(status));
 }
 
-// Checks that a kernel was started. Synchronize detects failures while it runs.
+// Checks that a kernel was started. Failures while it runs are detected by Synchronize.
 inline void CheckLaunch() { CheckCuda(cudaGetLastError(), "starting a kernel"); }
 
 inline cudaStream_t StreamOf(const Device& device) {

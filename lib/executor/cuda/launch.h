@@ -110,7 +110,7 @@ class Team {
 };
 
 inline constexpr int64_t kBlockThreads = kBlockTeam;
-// The maximum number of blocks per launch. Threads loop over further work.
+// Maximum number of blocks in one launch. Further work is done by the same threads in a loop.
 inline constexpr int64_t kMaxBlocks = int64_t{1} << 20;
 
 struct Grid {

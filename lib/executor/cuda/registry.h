@@ -19,17 +19,18 @@ const OpTable<OpRow>& Table();
 // Returns UnsupportedOp for this backend.
 Error Unsupported(const OpSpec& spec, std::string_view what);
 
-// The CUDA backend's operators by family, one or two files each in ops/.
+// The operators of the CUDA backend by family, one or two files each in ops/. registry.cc joins
+// them.
 
 #define CKPLAN_FAMILY(Name) std::span<const OpRow> Name##Ops();
 #include "lib/problem/ops/families.def"
 #undef CKPLAN_FAMILY
 
-// FusedAttention (lib/problem/ops/attention.h), part of the attention family.
+// FusedAttention (lib/problem/ops/attention.h), of the family of attention.
 Result<std::unique_ptr<PreparedOp>> PrepareFusedAttention(const OpSpec& spec, Device& device);
 
-// Consecutive operators that run as one kernel (fused.cu): chains, and attention scores with their
-// softmax. traffic/shape_rules.h defines them. FusibleLength must accept `ops`.
+// Operators that follow each other, run as one kernel (fused.cu): chains, and scores of attention
+// with their softmax. traffic/shape_rules.h says which. `ops` is accepted by FusibleLength.
 std::unique_ptr<FusedForward> MakeFused(std::span<const ChainedOp> ops, Device& device);
 
 // The two kinds of fused operators.

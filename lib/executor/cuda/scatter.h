@@ -13,7 +13,7 @@
 
 namespace ckplan::cuda {
 
-// Maps each index, or tuple of indices, to a row of a tensor. A target is a map such as:
+// Maps each index, or tuple of indices, to a row of a tensor. A target is such a map:
 //
 //   target(i)   the row that index i names, or -1 if it is out of range: such an index reads zeros
 //               and writes nothing
@@ -58,12 +58,12 @@ struct RowTarget {
   }
 };
 
-// The target of GatherElements and ScatterElements: each index selects one element along the axis,
-// at the index's own position along the other axes.
+// The target of GatherElements and ScatterElements: each index selects one element along the axis;
+// the element's position along the other axes is the index's own.
 struct ElementTarget {
-  IntegersIn indices;  // Set for each call.
+  IntegersIn indices;  // Set at each call.
   DeviceLayout<1> others;
-  int64_t size = 0, step = 1;  // The data's axis: its size and its stride.
+  int64_t size = 0, step = 1;  // The axis of the data: its size and its stride.
   int64_t block = 1;           // Indices in a group of interleaved lines.
 
   CKPLAN_DEVICE int64_t operator()(int64_t i) const {
@@ -72,8 +72,8 @@ struct ElementTarget {
   }
 };
 
-// Sorts indices by the rows that they name, and by position for equal rows. With this list, one
-// thread per column of a row can sum in a fixed order, without searching all indices.
+// Sorts indices by the rows that they name and, for equal rows, by their position. With this list,
+// one thread for each column of a row can sum in a fixed order, without searching all indices.
 //
 // A merge sort: each key finds its position by binary search in the neighbouring run.
 
@@ -163,8 +163,9 @@ inline int64_t SortWorkspace(int64_t count) {
   return CeilDiv(2 * count * static_cast<int64_t>(sizeof(Occurrence)), 256) * 256;
 }
 
-// Sorts the indices [first, first + count) into the workspace. Indices out of range come last, as
-// if they named row `rows`. The numbers of rows and indices must be below kMaxRows.
+// Sorts the indices [first, first + count). Indices out of range come last, as if they named row
+// `rows`. The numbers of rows and of indices must be below kMaxRows. The result is in the
+// workspace.
 template <typename Target>
 SortedIndices SortIndices(Device& device, const Target& target, int64_t rows, int64_t first,
                           int64_t count, void* workspace) {
@@ -181,7 +182,7 @@ SortedIndices SortIndices(Device& device, const Target& target, int64_t rows, in
 struct ScatterShape {
   int64_t outer = 1;  // All outer indices share one list of indices.
   int64_t rows = 0, count = 0, inner = 0;
-  int64_t unit = 1;  // The number of indices sorted together is a multiple of this.
+  int64_t unit = 1;  // Indices are sorted together in multiples of this.
 
   int64_t data() const { return outer * rows * inner; }
   int64_t updates() const { return outer * count * inner; }
@@ -189,7 +190,7 @@ struct ScatterShape {
   ScatterShape InPieces(int64_t at_once) const {
     return {outer, rows, count, inner / at_once, unit};
   }
-  // Returns the number of indices sorted at once.
+  // Returns the number of indices that are sorted at once.
   int64_t slab() const {
     const int64_t max_slab = unit < kMaxSorted ? kMaxSorted / unit * unit : kMaxSorted;
     return Min(count, max_slab);
@@ -214,7 +215,7 @@ struct UpdatePlaces {
   }
 };
 
-// Computes updates[o, i] = data[o, target(i)], or zeros for an index out of range.
+// Computes updates[o, i] = data[o, target(i)], or zeros if the index is out of range.
 template <typename Target>
 void GatherRows(Device& device, ScatterShape shape, const Target& target, const void* data,
                 ElementType data_type, void* updates, ElementType updates_type) {
@@ -266,9 +267,9 @@ inline void SetRows(Device& device, const ScatterShape& shape, const SortedIndic
   });
 }
 
-// Sets data[o, row] = combine(data[o, row], updates[o, i]) for each i that names the row, in order.
-// In and Out are FloatsIn and FloatsOut, or counterparts for another type. Value is an element's
-// type.
+// Sets data[o, row] = combine(data[o, row], updates[o, i]), in the order of the i that name the
+// row. In and Out are FloatsIn and FloatsOut, or counterparts for another type; Value is the type
+// of an element.
 template <typename Value, typename In, typename Out, typename Combine>
 void CombineRows(Device& device, const ScatterShape& shape, const SortedIndices& sorted, In updates,
                  Out data, const Combine& combine) {

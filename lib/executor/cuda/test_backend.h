@@ -13,7 +13,7 @@ namespace ckplan::cuda {
 // which would take minutes with a GPU's usual workspace.
 inline constexpr int64_t kTestWorkspace = int64_t{64} << 10;
 
-// Always limits the workspace to kTestWorkspace.
+// The workspace's limit is kTestWorkspace, whatever the options say.
 std::unique_ptr<Backend> MakeTestBackend(DeviceOptions options);
 inline std::unique_ptr<Backend> MakeTestBackend() { return MakeTestBackend(DeviceOptions()); }
 

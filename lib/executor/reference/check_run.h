@@ -11,7 +11,7 @@
 
 namespace ckplan::reference {
 
-// Device memory between guard bytes, with exactly the arena's alignment.
+// Device memory between guard bytes. It has exactly the alignment of the arena, and no more.
 class WatchedBuffer {
  public:
   // Fills the buffer with poison.

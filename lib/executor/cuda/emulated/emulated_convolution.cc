@@ -297,9 +297,9 @@ void CheckEmulatedConvolutionOperation(const EmulatedDescriptor& operation) {
   }
 }
 
-std::function<void()> WorkOfEmulatedConvolution(const EmulatedDescriptor& operation,
-                                                const EmulatedPointers& pointer_of,
-                                                bool is_deterministic) {
+std::function<void()> BindEmulatedConvolution(const EmulatedDescriptor& operation,
+                                              const EmulatedPointers& pointer_of,
+                                              bool is_deterministic) {
   const OperationNames names = NamesOf(operation.kind);
   void* const x = pointer_of(operation.Part(names.x));
   void* const w = pointer_of(operation.Part(names.w));

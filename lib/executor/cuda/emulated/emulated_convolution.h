@@ -21,8 +21,8 @@ void CheckEmulatedConvolution(const EmulatedDescriptor& convolution);
 void CheckEmulatedConvolutionOperation(const EmulatedDescriptor& operation);
 
 // Returns the work of an operation. A nondeterministic engine flips bits of the result.
-std::function<void()> WorkOfEmulatedConvolution(const EmulatedDescriptor& operation,
-                                                const EmulatedPointers& pointer_of,
-                                                bool is_deterministic);
+std::function<void()> BindEmulatedConvolution(const EmulatedDescriptor& operation,
+                                              const EmulatedPointers& pointer_of,
+                                              bool is_deterministic);
 
 }  // namespace ckplan::cuda

@@ -130,7 +130,7 @@ cudnnStatus_t ValidateProperties(const EmulatedDescriptor& device) {
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t Judge(const EmulatedDescriptor& descriptor) {
+cudnnStatus_t FinalizeStatus(const EmulatedDescriptor& descriptor) {
   switch (descriptor.kind) {
     case CUDNN_BACKEND_TENSOR_DESCRIPTOR:
       CheckTensor(descriptor);
@@ -183,7 +183,7 @@ void Recommend(const EmulatedDescriptor& heuristics, int64_t wanted, int64_t* co
   if (wanted > 0) *count = std::min(*count, wanted);
 }
 
-void GiveEngine(const EmulatedDescriptor& configuration, int64_t wanted, int64_t* count,
+void ReadEngine(const EmulatedDescriptor& configuration, int64_t wanted, int64_t* count,
                 void* values) {
   *count = 1;
   if (wanted == 0) return;
@@ -193,7 +193,7 @@ void GiveEngine(const EmulatedDescriptor& configuration, int64_t wanted, int64_t
   *engine = configuration.Part(CUDNN_ATTR_ENGINECFG_ENGINE);
 }
 
-void GiveNotes(const EmulatedEngine& engine, int64_t wanted, int64_t* count, void* values) {
+void ReadNotes(const EmulatedEngine& engine, int64_t wanted, int64_t* count, void* values) {
   std::vector<cudnnBackendNumericalNote_t> notes;
   if (engine.has_tensor_cores) notes.push_back(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
   if (!engine.sums_in_float32) notes.push_back(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
@@ -218,8 +218,8 @@ int64_t WorkspaceOf(const EmulatedDescriptor& plan) {
          (engine.keeps_score_gradients ? KeptBytesOfEmulatedGraph(GraphOf(plan)) : 0);
 }
 
-cudnnStatus_t Give(const EmulatedDescriptor& descriptor, EmulatedName name, int64_t wanted,
-                   int64_t* count, void* values) {
+cudnnStatus_t ReadAttribute(const EmulatedDescriptor& descriptor, EmulatedName name, int64_t wanted,
+                            int64_t* count, void* values) {
   CKPLAN_CHECK(descriptor.is_finalized, "a descriptor is finalized before it is read");
   int64_t integer = 0;
   switch (name) {
@@ -227,10 +227,10 @@ cudnnStatus_t Give(const EmulatedDescriptor& descriptor, EmulatedName name, int6
       Recommend(descriptor, wanted, count, values);
       return CUDNN_STATUS_SUCCESS;
     case CUDNN_ATTR_ENGINECFG_ENGINE:
-      GiveEngine(descriptor, wanted, count, values);
+      ReadEngine(descriptor, wanted, count, values);
       return CUDNN_STATUS_SUCCESS;
     case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE:
-      GiveNotes(EngineOf(descriptor), wanted, count, values);
+      ReadNotes(EngineOf(descriptor), wanted, count, values);
       return CUDNN_STATUS_SUCCESS;
     case CUDNN_ATTR_ENGINE_GLOBAL_INDEX:
       integer = descriptor.Get<int64_t>(name);
@@ -296,7 +296,7 @@ cudnnStatus_t Execute(cudnnHandle_t handle, const EmulatedDescriptor& plan,
     return data;
   };
   const std::function<void()> work =
-      is_convolution ? WorkOfEmulatedConvolution(first, pointer_of, is_deterministic)
+      is_convolution ? BindEmulatedConvolution(first, pointer_of, is_deterministic)
                      : BindEmulatedGraph(GraphOf(plan), pointer_of);
   CheckWorkspace(pack, bytes, is_convolution ? "a convolution" : "an attention");
   CountEmulatedCall(is_convolution ? "convolution" : "attention");
@@ -364,7 +364,7 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
   CountEmulatedCall(__func__);
   ckplan::cuda::EmulatedDescriptor& found = *FindEmulatedDescriptor(descriptor);
   ckplan::cuda::CheckEmulatedComplete(found);
-  const cudnnStatus_t status = ckplan::cuda::Judge(found);
+  const cudnnStatus_t status = ckplan::cuda::FinalizeStatus(found);
   found.is_finalized = status == CUDNN_STATUS_SUCCESS;
   return status;
 }
@@ -382,7 +382,8 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor
                                        cudnnBackendAttributeType_t, int64_t wanted, int64_t* count,
                                        void* values) {
   CountEmulatedCall(__func__);
-  return ckplan::cuda::Give(*FindEmulatedDescriptor(descriptor), name, wanted, count, values);
+  return ckplan::cuda::ReadAttribute(*FindEmulatedDescriptor(descriptor), name, wanted, count,
+                                     values);
 }
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
                                   cudnnBackendDescriptor_t variant_pack) {

@@ -119,7 +119,7 @@ size_t SizeOfType(cudnnBackendAttributeType_t type) {
   }
 }
 
-std::map<cudnnBackendDescriptor_t, std::shared_ptr<EmulatedDescriptor>>& Alive() {
+std::map<cudnnBackendDescriptor_t, std::shared_ptr<EmulatedDescriptor>>& LiveDescriptors() {
   static std::map<cudnnBackendDescriptor_t, std::shared_ptr<EmulatedDescriptor>> alive;
   return alive;
 }
@@ -153,20 +153,20 @@ cudnnBackendDescriptor_t AddEmulatedDescriptor(Kind kind) {
   auto descriptor = std::make_shared<EmulatedDescriptor>();
   descriptor->kind = kind;
   void* const handle = descriptor.get();
-  Alive().emplace(handle, std::move(descriptor));
+  LiveDescriptors().emplace(handle, std::move(descriptor));
   CountEmulatedObjects(1);
   return handle;
 }
 
 void RemoveEmulatedDescriptor(cudnnBackendDescriptor_t handle) {
   if (IsPlanted("descriptors are kept")) return;
-  CKPLAN_CHECK(Alive().erase(handle) == 1, "only an existing object is destroyed");
+  CKPLAN_CHECK(LiveDescriptors().erase(handle) == 1, "only an existing object is destroyed");
   CountEmulatedObjects(-1);
 }
 
 std::shared_ptr<EmulatedDescriptor> FindEmulatedDescriptor(cudnnBackendDescriptor_t handle) {
-  const auto found = Alive().find(handle);
-  CKPLAN_CHECK(found != Alive().end(), "a library call uses a live descriptor");
+  const auto found = LiveDescriptors().find(handle);
+  CKPLAN_CHECK(found != LiveDescriptors().end(), "a library call uses a live descriptor");
   return found->second;
 }
 

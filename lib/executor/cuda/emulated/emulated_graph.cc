@@ -232,7 +232,7 @@ void CheckComputation(const EmulatedDescriptor& how, EmulatedName name,
                "graphs are computed in float32");
 }
 
-const EmulatedDescriptor& HowOf(const EmulatedDescriptor& operation) {
+const EmulatedDescriptor& ComputationOf(const EmulatedDescriptor& operation) {
   if (operation.kind == kGraphElementwise) {
     return operation.Part(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
   }
@@ -244,12 +244,12 @@ GraphStep StepOf(const EmulatedDescriptor& operation) {
   GraphStep step;
   step.kind = operation.kind;
   if (step.kind == kGraphElementwise) {
-    const EmulatedDescriptor& how = HowOf(operation);
+    const EmulatedDescriptor& how = ComputationOf(operation);
     step.mode = how.Get<cudnnPointwiseMode_t>(CUDNN_ATTR_POINTWISE_MODE);
     if (how.Has(CUDNN_ATTR_POINTWISE_AXIS)) step.axis = how.Get<int64_t>(CUDNN_ATTR_POINTWISE_AXIS);
   }
   if (step.kind == kGraphReduction) {
-    step.mode = HowOf(operation).Get<cudnnReduceTensorOp_t>(CUDNN_ATTR_REDUCTION_OPERATOR);
+    step.mode = ComputationOf(operation).Get<cudnnReduceTensorOp_t>(CUDNN_ATTR_REDUCTION_OPERATOR);
   }
   return step;
 }
@@ -290,7 +290,7 @@ void CheckEmulatedGraphOperation(const EmulatedDescriptor& operation) {
   const StepNames names = NamesOfStep(operation.kind);
   const GraphTensor x(operation.Part(names.x)), result(operation.Part(names.result));
   if (operation.kind == kGraphElementwise) {
-    const EmulatedDescriptor& how = HowOf(operation);
+    const EmulatedDescriptor& how = ComputationOf(operation);
     CheckComputation(how, CUDNN_ATTR_POINTWISE_MATH_PREC, true);
     for (const EmulatedName name : {names.x, names.y, names.third}) {
       CKPLAN_CHECK(!operation.Has(name) ||
@@ -303,14 +303,14 @@ void CheckEmulatedGraphOperation(const EmulatedDescriptor& operation) {
     return std::equal(one.begin(), one.end() - 1, other.begin());
   };
   if (operation.kind == kGraphProduct) {
-    CheckComputation(HowOf(operation), CUDNN_ATTR_MATMUL_COMP_TYPE);
+    CheckComputation(ComputationOf(operation), CUDNN_ATTR_MATMUL_COMP_TYPE);
     const GraphTensor b(operation.Part(names.y));
     CKPLAN_CHECK(same_but_last(x.dims, result.dims) && x.dims[3] == b.dims[2] &&
                      b.dims[3] == result.dims[3] && b.dims[0] == x.dims[0] &&
                      b.dims[1] == x.dims[1],
                  "the shapes of a product's matrices match");
   } else if (operation.kind == kGraphReduction) {
-    CheckComputation(HowOf(operation), CUDNN_ATTR_REDUCTION_COMP_TYPE);
+    CheckComputation(ComputationOf(operation), CUDNN_ATTR_REDUCTION_COMP_TYPE);
     CKPLAN_CHECK(same_but_last(x.dims, result.dims) && result.dims[3] == 1,
                  "a reduction leaves one element per row");
   } else {

@@ -33,16 +33,16 @@ void EmulatedStreams::Enqueue(cudaStream_t stream, std::function<void()> work) {
 }
 
 void EmulatedStreams::Synchronize(cudaStream_t stream) {
-  CheckNothingIsCaptured("no stream is synchronized while work is captured");
+  CheckNoCapture("no stream is synchronized while work is captured");
   RunUntil(stream, Find(stream).last());
 }
 
-void EmulatedStreams::CheckNothingIsCaptured(const char* why) const {
+void EmulatedStreams::CheckNoCapture(const char* why) const {
   for (const auto& [handle, stream] : streams_) CKPLAN_CHECK(!stream->captured, why);
 }
 
 void EmulatedStreams::BeginCapture(cudaStream_t stream) {
-  CheckNothingIsCaptured("one stream is captured at a time");
+  CheckNoCapture("one stream is captured at a time");
   Find(stream).captured.emplace();
 }
 
@@ -53,7 +53,7 @@ EmulatedWork EmulatedStreams::EndCapture(cudaStream_t stream) {
 }
 
 void EmulatedStreams::EnqueueWait(cudaStream_t stream, cudaEvent_t event) {
-  CheckNothingIsCaptured("streams don't wait for events while work is captured");
+  CheckNoCapture("streams don't wait for events while work is captured");
   const auto waited = Find(event);
   Find(stream);
   if (waited->stream != nullptr) Add(stream, {{}, waited->stream, waited->number});
@@ -97,7 +97,7 @@ void EmulatedStreams::Add(cudaStream_t stream, QueuedWork work) {
   EmulatedStream& found = Find(stream);
   found.work.push_back(std::move(work));
   if (!defers_work_) Synchronize(stream);
-  if (hurries_ && !found.is_first) Hurry(found);
+  if (hurries_ && !found.is_first) RunReady(found);
 }
 
 // Runs a stream's work up to this number, and everything that it waits for. The work of a destroyed
@@ -108,7 +108,7 @@ void EmulatedStreams::RunUntil(cudaStream_t stream, int64_t number) {
   while (found->second->done < number && !found->second->work.empty()) RunNext(*found->second);
   if (!hurries_) return;
   for (const auto& [handle, other] : streams_) {
-    if (!other->is_first) Hurry(*other);
+    if (!other->is_first) RunReady(*other);
   }
 }
 
@@ -121,7 +121,7 @@ void EmulatedStreams::RunNext(EmulatedStream& stream) {
 }
 
 // Runs work that doesn't depend on pending work of other streams.
-void EmulatedStreams::Hurry(EmulatedStream& stream) {
+void EmulatedStreams::RunReady(EmulatedStream& stream) {
   const auto is_held_up = [&](const QueuedWork& work) {
     const auto other = streams_.find(work.other);
     return other != streams_.end() && other->second->done < work.number;

@@ -66,7 +66,7 @@ class EmulatedStreams {
   void Synchronize(cudaStream_t stream);
 
   // Captured work must not allocate or free memory, or wait.
-  void CheckNothingIsCaptured(const char* why) const;
+  void CheckNoCapture(const char* why) const;
   void BeginCapture(cudaStream_t stream);
   EmulatedWork EndCapture(cudaStream_t stream);
 
@@ -84,7 +84,7 @@ class EmulatedStreams {
   void Add(cudaStream_t stream, QueuedWork work);
   void RunUntil(cudaStream_t stream, int64_t number);
   void RunNext(EmulatedStream& stream);
-  void Hurry(EmulatedStream& stream);
+  void RunReady(EmulatedStream& stream);
 
   const bool defers_work_;
   const bool hurries_;
@@ -183,7 +183,7 @@ class EmulatedRuntime {
   void ResetPooledPeak() { pooled_peak_ = pooled_bytes_; }
 
   cudaError_t Take(void** memory, size_t size, bool is_pooled) {
-    streams_.CheckNothingIsCaptured("no memory is allocated while work is captured");
+    streams_.CheckNoCapture("no memory is allocated while work is captured");
     const auto bytes = static_cast<int64_t>(size);
     constexpr int64_t kLargestHole = 4096;
     const bool finds_no_hole =
@@ -205,7 +205,7 @@ class EmulatedRuntime {
   // Ends the program's ownership of the block, and returns its size. The memory remains until the
   // block is forgotten.
   int64_t Release(void* memory, bool is_pooled) {
-    streams_.CheckNothingIsCaptured("no memory is freed while work is captured");
+    streams_.CheckNoCapture("no memory is freed while work is captured");
     const auto found = blocks_.find(static_cast<char*>(memory));
     CKPLAN_CHECK(found != blocks_.end() && found->second.is_pooled == is_pooled &&
                      !found->second.is_released,

@@ -24,13 +24,13 @@ std::string VersionText(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-Error NoCuda(const std::string& why) {
+Error CannotRunError(const std::string& why) {
   return MakeError(ErrorCode::kUnsupported,
                    fmt::format("the cuda backend cannot run here: {}", why));
 }
 
 // The CUDA versions of the driver and of the toolkit that built this program.
-std::string BothVersions() {
+std::string DescribeVersions() {
   int driver = 0;
   int runtime = 0;
   CheckCuda(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
@@ -42,18 +42,18 @@ std::string BothVersions() {
 Result<Done> CheckDriver() {
   int driver = 0;
   if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
-    return NoCuda("this machine has no NVIDIA driver; install one");
+    return CannotRunError("this machine has no NVIDIA driver; install one");
   }
   int devices = 0;
   const cudaError_t status = cudaGetDeviceCount(&devices);
   if (status == cudaErrorInsufficientDriver) {
-    return NoCuda(fmt::format("{}; install a newer driver", BothVersions()));
+    return CannotRunError(fmt::format("{}; install a newer driver", DescribeVersions()));
   }
   if (status == cudaErrorNoDevice || (status == cudaSuccess && devices == 0)) {
-    return NoCuda(
+    return CannotRunError(
         "this machine has a driver, but shows no GPU; see nvidia-smi and CUDA_VISIBLE_DEVICES");
   }
-  if (status != cudaSuccess) return NoCuda(cudaGetErrorString(status));
+  if (status != cudaSuccess) return CannotRunError(cudaGetErrorString(status));
   return Done{};
 }
 
@@ -362,20 +362,20 @@ Result<Done> CheckFirstKernel(cudaError_t status) {
     case cudaSuccess:
       return Done{};
     case cudaErrorUnsupportedPtxVersion:
-      return NoCuda(
+      return CannotRunError(
           fmt::format("{}, whose PTX that driver cannot translate; install a driver that supports "
                       "this CUDA version (see nvidia-smi), or a ckexec with code for this GPU",
-                      BothVersions()));
+                      DescribeVersions()));
     case cudaErrorNoKernelImageForDevice:
-      return NoCuda("this ckexec has neither code nor PTX for its GPU; build it with PTX");
+      return CannotRunError("this ckexec has neither code nor PTX for its GPU; build it with PTX");
     case cudaErrorJitCompilerNotFound:
-      return NoCuda(
+      return CannotRunError(
           "its driver lacks libnvidia-ptxjitcompiler.so.1, which translates PTX; install the "
           "complete driver, or a ckexec with code for this GPU");
     case cudaErrorMemoryAllocation:
       FailOutOfMemory("starting a kernel");
     default:
-      return NoCuda(fmt::format("the first kernel fails: {}", cudaGetErrorString(status)));
+      return CannotRunError(fmt::format("the first kernel fails: {}", cudaGetErrorString(status)));
   }
 }
 
@@ -385,12 +385,12 @@ Result<std::unique_ptr<Device>> OpenCudaDevice(const DeviceOptions& options,
   cudaDeviceProp properties{};
   CheckCuda(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
   if (properties.major < kMinMajor) {
-    return NoCuda(
+    return CannotRunError(
         fmt::format("its GPU, {}, has compute capability {}.{}, but the kernels need {}.0 or above",
                     properties.name, properties.major, properties.minor, kMinMajor));
   }
   if (const cudaError_t status = cudaSetDevice(0); status != cudaSuccess) {
-    return NoCuda(fmt::format("{}: {}", properties.name, cudaGetErrorString(status)));
+    return CannotRunError(fmt::format("{}: {}", properties.name, cudaGetErrorString(status)));
   }
   CKPLAN_ASSIGN_OR_RETURN(std::unique_ptr<Device> device,
                           CudaDevice::Open(options, open_libraries, properties));

@@ -433,7 +433,7 @@ Result<std::unique_ptr<LibraryAttention>> CudnnAttentions::Prepare(
     rules.what = is_forward ? "attention" : "the gradients of attention";
     rules.may_use_tensor_cores = true;
     rules.workspace_limit = options_.workspace_limit;
-    rules.least_workspace = is_forward ? 0 : ScoreGradientBytes(shape);
+    rules.min_workspace = is_forward ? 0 : ScoreGradientBytes(shape);
     return FindCudnnPlan(api_, target_, graph, rules);
   };
   auto known = plans_.find({shape, pass});

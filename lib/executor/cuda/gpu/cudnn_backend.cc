@@ -229,12 +229,12 @@ class PlanSearch {
       return std::find(notes.begin(), notes.end(), static_cast<int>(note)) != notes.end();
     };
     choice.uses_tensor_cores = has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
-    if (has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return NotFit("is not deterministic");
+    if (has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return RejectEngine("is not deterministic");
     if (has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)) {
-      return NotFit("does not sum in float32");
+      return RejectEngine("does not sum in float32");
     }
     const bool rounds = choice.uses_tensor_cores || has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
-    if (rounds && !rules_.may_use_tensor_cores) return NotFit("computes in TF32");
+    if (rounds && !rules_.may_use_tensor_cores) return RejectEngine("computes in TF32");
     CudnnDescriptor plan(api_, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     plan.Set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
     if (target_.handle != nullptr) {
@@ -244,13 +244,13 @@ class PlanSearch {
     CKPLAN_RETURN_IF_ERROR(plan.Finalize());
     CKPLAN_ASSIGN_OR_RETURN(choice.workspace,
                             plan.GetInteger(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
-    if (choice.workspace < rules_.least_workspace) {
-      return NotFit("sums in an order that is not always the same");
+    if (choice.workspace < rules_.min_workspace) {
+      return RejectEngine("sums in an order that is not always the same");
     }
     return CudnnPlan{std::move(configuration), std::move(plan), choice};
   }
 
-  static Error NotFit(std::string_view why) {
+  static Error RejectEngine(std::string_view why) {
     return MakeError(ErrorCode::kUnsupported, fmt::format("its first engine {}", why));
   }
 

@@ -160,7 +160,7 @@ struct EngineRules {
   // times as fast as the others.
   bool may_exceed_default = false;
   // An engine with less workspace than this is nondeterministic, whatever its notes say.
-  int64_t least_workspace = 0;
+  int64_t min_workspace = 0;
 };
 
 // kUnsupported: no engine is acceptable; the message says why, and which limit would be enough.

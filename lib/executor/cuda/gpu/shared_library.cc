@@ -110,7 +110,7 @@ struct OpenFailure {
   bool IsAbsent() const { return message.find("No such file") != std::string::npos; }
   std::string MissingFile() const { return IsAbsent() ? message.substr(0, message.find(':')) : ""; }
   // True if the library itself does not exist.
-  bool IsOfLibrary() const { return MissingFile() == library; }
+  bool IsLibraryMissing() const { return MissingFile() == library; }
   std::string Describe() const {
     if (!IsAbsent()) return fmt::format("{} cannot be opened ({})", library, message);
     return fmt::format("{} needs {}, which this machine lacks", library, MissingFile());
@@ -154,7 +154,7 @@ Result<SharedLibrary> SharedLibrary::Open(const std::string& what,
       void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
       if (handle != nullptr) return SharedLibrary(handle, path);
       OpenFailure failure{path, dlerror()};
-      if (!failure.IsOfLibrary()) failures.push_back(std::move(failure));
+      if (!failure.IsLibraryMissing()) failures.push_back(std::move(failure));
     }
   }
   if (failures.empty()) {

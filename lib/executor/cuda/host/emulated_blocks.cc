@@ -28,16 +28,16 @@ constexpr bool kSanitizesThreads = true;
 void HappensBefore(void* point) { __tsan_release(point); }
 void HappensAfter(void* point) { __tsan_acquire(point); }
 void* NewStack() { return __tsan_create_fiber(0); }
-void* OwnStack() { return __tsan_get_current_fiber(); }
-void DropStack(void* stack) { __tsan_destroy_fiber(stack); }
+void* CurrentStack() { return __tsan_get_current_fiber(); }
+void DeleteStack(void* stack) { __tsan_destroy_fiber(stack); }
 void SwitchTo(void* stack) { __tsan_switch_to_fiber(stack, __tsan_switch_to_fiber_no_sync); }
 #else
 constexpr bool kSanitizesThreads = false;
 void HappensBefore(void*) {}
 void HappensAfter(void*) {}
 void* NewStack() { return nullptr; }
-void* OwnStack() { return nullptr; }
-void DropStack(void*) {}
+void* CurrentStack() { return nullptr; }
+void DeleteStack(void*) {}
 void SwitchTo(void*) {}
 #endif
 
@@ -45,8 +45,8 @@ constexpr size_t kWarp = 32;
 constexpr size_t kStackBytes =
     size_t{64} << 10;  // Small, because the address sanitizer clears a stack when switching.
 
-// A kernel launch. `begin` and `end` are the thread sanitizer's synchronisation objects: every
-// thread starts after `begin` and finishes before `end`.
+// A launch of a kernel. `begin` and `end` are the synchronisation objects that the thread sanitizer
+// knows: every thread starts after `begin` and finishes before `end`.
 struct Launch {
   const std::function<void()>* kernel = nullptr;
   int64_t blocks = 0;
@@ -96,7 +96,7 @@ struct EmulatedThread {
     context.entry.uc_stack.ss_size = kStackBytes;
     makecontext(&context.entry, begin, 0);
   }
-  ~EmulatedThread() { DropStack(stack); }
+  ~EmulatedThread() { DeleteStack(stack); }
   EmulatedThread(const EmulatedThread&) = delete;
   EmulatedThread& operator=(const EmulatedThread&) = delete;
 
@@ -112,7 +112,7 @@ class BlockPlayer {
   // Runs every `step`-th block, starting with `first`.
   void Play(Launch& launch, int64_t first, int64_t step) {
     launch_ = &launch;
-    own_stack_ = OwnStack();
+    own_stack_ = CurrentStack();
     gridDim.x = static_cast<unsigned>(launch.blocks);
     Grow(launch.threads);
     warps_.assign((launch.threads + kWarp - 1) / kWarp, {});
@@ -166,8 +166,8 @@ class BlockPlayer {
     Switch(context, own_context_);
   }
 
-  // Runs the threads in descending order, so that a kernel that wrongly relies on a lower-numbered
-  // thread fails its test.
+  // Runs the threads in descending order, so that a kernel that wrongly relies on the work of a
+  // lower-numbered thread fails its test.
   void PlayBlock() {
     for (size_t i = 0; i < count(); ++i) threads_[i]->state = State::kReady;
     do {
@@ -223,12 +223,12 @@ class BlockPlayer {
   size_t current_ = 0;
 };
 
-BlockPlayer& OwnPlayer() {
+BlockPlayer& ThreadPlayer() {
   static thread_local BlockPlayer player;
   return player;
 }
 
-void BlockPlayer::Begin() { OwnPlayer().RunThread(); }
+void BlockPlayer::Begin() { ThreadPlayer().RunThread(); }
 
 // Runs every second block on a permanent second host thread.
 class SecondWorker {
@@ -258,7 +258,7 @@ class SecondWorker {
     for (;;) {
       changed_.wait(lock, [this] { return launch_ != nullptr || ends_; });
       if (ends_) return;
-      OwnPlayer().Play(*launch_, 1, 2);
+      ThreadPlayer().Play(*launch_, 1, 2);
       launch_ = nullptr;
       changed_.notify_all();
     }
@@ -279,7 +279,7 @@ void PlayBlocks(int64_t blocks, int64_t threads, bool has_barriers,
   Launch launch{&kernel, blocks, static_cast<size_t>(threads), has_barriers};
   HappensBefore(&launch.begin);
   if (blocks > 1) second.Start(launch);
-  OwnPlayer().Play(launch, 0, 2);
+  ThreadPlayer().Play(launch, 0, 2);
   if (blocks > 1) second.Finish();
   HappensAfter(&launch.end);
 }
@@ -290,7 +290,7 @@ void EnqueueBlocks(void* stream, int64_t blocks, int64_t threads, bool has_barri
                         [=] { PlayBlocks(blocks, threads, has_barriers, kernel); });
 }
 
-void WaitForBlock() { OwnPlayer().Wait(State::kAtBlockBarrier); }
-void WaitForWarp() { OwnPlayer().Wait(State::kAtWarpBarrier); }
+void WaitForBlock() { ThreadPlayer().Wait(State::kAtBlockBarrier); }
+void WaitForWarp() { ThreadPlayer().Wait(State::kAtWarpBarrier); }
 
 }  // namespace ckplan::cuda

@@ -1,6 +1,6 @@
-// Emulates thread blocks on the host, so that kernels run as on a GPU. Each thread of a block has
-// its own stack, and switches to another thread's stack at a barrier. Two blocks run concurrently,
-// each with its own shared memory.
+// Emulates blocks of threads on the host, so that kernels run as on a GPU. Each thread of a block
+// has its own stack, and at a barrier switches to the stack of another thread. Two blocks run
+// concurrently, each with its own shared memory.
 //
 // The thread sanitizer treats emulated threads as synchronised only by barriers, so it finds the
 // races that a GPU would have, within and between blocks.

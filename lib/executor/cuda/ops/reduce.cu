@@ -179,7 +179,7 @@ class ReduceIntegersOp final : public PreparedOp {
         [=] CKPLAN_KERNEL(int64_t i, T value) { y[i] = F::After(value, length); }, call.workspace);
   }
   void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "only operators with a gradient run backward");
+    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
   }
 
  private:

@@ -497,7 +497,7 @@ double HalfAt(uint64_t bits, int which) {
 
 double Tf32At(uint64_t bits) { return ValueOf<float>(bits & 0xFFFFE000U); }
 
-// A's registers go down first, then along; B's go down.
+// Registers of A go down first, and then along; those of B go down.
 void ReadHalves(const MatrixProduct& product, LaneRegisters registers, int lane, Factors& to) {
   const int group = lane / 4;
   const int pair = lane % 4 * 2;

@@ -18,14 +18,14 @@ namespace ckplan::ptx {
 void Compute(const Instruction& instruction, LaneRegisters registers, LaneMask lanes,
              LaneMask& carries);
 
-// Matrix products on tensor cores (mma). Each thread of a warp holds a part of the matrices.
+// The products of matrices by tensor cores (mma), of which each thread of a warp holds a part.
 
-// Parses the words of an mma, without its registers. Returns nothing for forms that the interpreter
-// doesn't support. It supports m16n8k16 for bfloat16 and m16n8k8 for TF32, both with float32 sums.
+// Returns what the words of an mma say, without its registers; nothing if the interpreter does not
+// know the form. It knows m16n8k16 of bfloat16 and m16n8k8 of TF32, both with sums of float32.
 std::optional<MatrixProduct> ProductOf(const std::vector<std::string_view>& words);
 
-// Computes D = A B + C for the whole warp. Each element's sum is rounded once; a GPU rounds in its
-// own order.
+// Computes D = A B + C for the whole warp. The sum of each element is rounded once; a GPU rounds it
+// in an order that is its own.
 void ComputeProduct(const MatrixProduct& product, LaneRegisters registers);
 
 }  // namespace ckplan::ptx

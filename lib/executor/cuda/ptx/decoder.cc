@@ -52,7 +52,7 @@ class KernelDecoder {
       return MakeError(ErrorCode::kUnsupported, fmt::format("there is no kernel {}", name));
     }
     program_.name = name;
-    program_.most_threads = kernel->most_threads;
+    program_.max_threads = kernel->max_threads;
     CKPLAN_RETURN_IF_ERROR(DecodeFunction(*kernel));
     while (!calls_.empty()) {
       const Call call = calls_.back();
@@ -340,7 +340,7 @@ class KernelDecoder {
 
   // ---- Instructions -----------------------------------------------------------------------------
 
-  // mma d, a, b, c, each a list of registers.
+  // mma d, a, b, c; each of them is a list of registers.
   Result<Done> AddProduct(const StatementText& statement) {
     auto product = ProductOf(statement.words);
     if (!product || !statement.guard.empty()) return NotKnown("this instruction", statement);

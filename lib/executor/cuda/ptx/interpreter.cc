@@ -404,9 +404,9 @@ LaunchCounts Play(const Program& program, const std::vector<unsigned char>& para
   TrafficCounter traffic;
   LaunchState launch{
       program, shape, parameters, global, shared, findings, counts_traffic ? &traffic : nullptr};
-  if (shape.threads > program.most_threads) {
+  if (shape.threads > program.max_threads) {
     findings.Add(fmt::format("a block has {} threads, more than the {} of its launch bounds ({})",
-                             shape.threads, program.most_threads, program.name));
+                             shape.threads, program.max_threads, program.name));
   }
   BlockInterpreter interpreter(launch);
   for (int64_t block = 0; block < shape.blocks; ++block) interpreter.Play(block);

@@ -283,7 +283,7 @@ Result<Done> ModuleText::ReadAll() {
     if (text[brace] == ';') continue;  // Declared here, defined elsewhere.
     const std::string_view limits = text.substr(close, brace - close);
     if (const size_t most = limits.find(".maxntid"); most != std::string_view::npos) {
-      function.most_threads = NumberIn(Trimmed(limits.substr(most + 8)));
+      function.max_threads = NumberIn(Trimmed(limits.substr(most + 8)));
     }
     at = EndOfBrackets(text, brace);
     function.body = text.substr(brace + 1, at - brace - 2);

@@ -44,8 +44,8 @@ struct FunctionText {
   std::string_view name;
   bool is_kernel = false;
   std::vector<VariableText> parameters, results;
-  int64_t most_threads = 1024;  // Per block.
-  std::string_view body;        // Without its braces.
+  int64_t max_threads = 1024;  // Per block.
+  std::string_view body;       // Without its braces.
 };
 
 // Text without comments, and views of its parts.

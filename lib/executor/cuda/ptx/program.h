@@ -124,20 +124,20 @@ struct Instruction {
   Register to = kNoRegister;  // The result.
   Register a = kNoRegister, b = kNoRegister, c = kNoRegister, d = kNoRegister;
   Register vectors[kMaxVector] = {kNoRegister, kNoRegister, kNoRegister, kNoRegister};
-  int64_t offset = 0;  // Only for addresses.
+  int64_t offset = 0;  // An address has one.
   int32_t target =
       0;  // For kBranch and kCall an index into Program::code, for kCopyParameters into copies, for
   // kMatrixProduct into products.
-  std::string_view text;  // For messages; refers to the module's text.
+  std::string_view text;  // For messages; a view of the module's text.
 };
 
-// The registers of D = A B + C. A has 16 rows of `depth` elements, and B has 8 columns.
+// The registers of D = A B + C, where A has 16 rows of `depth` elements, and B has 8 columns.
 struct MatrixProduct {
   int depth = 0;
   Register d[4] = {}, a[4] = {}, b[2] = {}, c[4] = {};
 };
 
-// Copies a parameter or a result within Space::kCall.
+// Copies a parameter or a result within the memory of Space::kCall.
 struct ParameterCopy {
   int64_t from = 0, to = 0, bytes = 0;
 };
@@ -160,7 +160,7 @@ struct Program {
   int64_t parameter_bytes = 0;
   int64_t shared_bytes = 0, local_bytes = 0, call_bytes = 0;
   int64_t shared_part_bytes = 1;  // The smallest shared memory access.
-  int64_t most_threads = 1024;
+  int64_t max_threads = 1024;
   int32_t registers = 0;
   std::vector<Constant> constants;
   // Special registers: %tid.x and so on, or kNoRegister.
