@@ -143,7 +143,7 @@ CKPLAN_DEVICE inline Bool4 LoadConditions(const uint8_t* from, bool moves, int64
   return Bool4{{same, same, same, same}};
 }
 
-// The work of one thread of Where.
+// The work of one Where thread.
 struct Choose {
   BroadcastWalk<3> walk;  // The operands are the condition, a and b.
   const uint8_t* conditions;
@@ -172,8 +172,8 @@ struct Choose {
   }
 };
 
-// The gradient of the operand that is selected where the condition is `wanted`. The walk has only
-// the condition as operand.
+// The gradient of the operand that is selected where the condition is `wanted`. The walk's only
+// operand is the condition.
 struct PassWhere {
   BroadcastWalk<1> walk;
   const uint8_t* conditions;
@@ -201,7 +201,7 @@ struct PassWhere {
   }
 };
 
-// The gradient of one element as a summand; the offsets are those of the condition and the output.
+// The gradient of one element as a summand. Offsets belong to the condition and the output.
 struct WhereTerm {
   const uint8_t* conditions;
   bool wanted;

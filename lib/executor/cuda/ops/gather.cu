@@ -226,8 +226,8 @@ Result<Done> RequireShortTuples(const OpSpec& spec, const GatherShape& shape) {
   return Unsupported(spec, "its tuples of indices are longer than its kernel reads");
 }
 
-// If each outer index has its own tuples, all tuples are joined into one list over the rows of all
-// outer indices.
+// If each outer index has its own tuples, all tuples form one list over the rows of all outer
+// indices.
 Result<std::unique_ptr<PreparedOp>> PrepareGather(const OpSpec& spec, Device& device) {
   CKPLAN_ASSIGN_OR_RETURN(const GatherShape shape, ReadGatherShape(spec));
   CKPLAN_RETURN_IF_ERROR(RequireShortTuples(spec, shape));

@@ -10,7 +10,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// The statistic: mean and inverse deviation of each row, or only the inverse deviation.
+// The statistic: each row's mean and inverse deviation, or only the inverse deviation.
 template <bool kHasMean>
 struct SavedMoments {
   const float* data;
@@ -19,7 +19,7 @@ struct SavedMoments {
   }
 };
 
-// What forward writes of a row besides its elements; each may be null.
+// What forward writes for a row besides its elements. Each may be null.
 template <bool kHasMean>
 struct RowMoments {
   float* saved;
@@ -32,7 +32,7 @@ struct RowMoments {
   }
 };
 
-// Normalises a row that a warp holds.
+// Normalises a row in a warp's registers.
 template <bool kHasMean, int kGroups>
 struct NormaliseHeld {
   int64_t size;
@@ -222,7 +222,7 @@ class RowNormOp final : public PreparedOp {
     }
   }
 
-  // Sums the gradients of the biases as well if they are wanted, and leaves them in the workspace.
+  // If needed, also sums the bias gradients and leaves them in the workspace.
   void SumScales(FloatsIn x, FloatsIn dy, SavedMoments<kHasMean> saved, FloatsOut dscale,
                  void* workspace) {
     const int64_t size = size_;
@@ -270,9 +270,9 @@ class RowNormOp final : public PreparedOp {
   int64_t rows_, size_;
   float epsilon_;
   ReduceShape columns_;
-  bool wants_both_;  // The gradients of scales and biases, which are summed together.
+  bool wants_both_;  // Both gradients, of scales and biases, which are summed together.
   int64_t workspace_ = 0;
-  int64_t parts_ = 0;  // Offset of the partial sums; the biases' gradients come first.
+  int64_t parts_ = 0;  // Offset of the partial sums; the bias gradients come first.
   ElementType x_type_, scale_type_, bias_type_, y_type_, mean_type_, inverse_type_;
 };
 

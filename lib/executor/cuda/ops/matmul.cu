@@ -12,15 +12,15 @@ namespace ckplan::cuda {
 
 namespace {
 
-// Returns, for each axis of `to`, the stride of an operand whose leading axes (those before the
-// last two) are `leading` and whose matrices have `size` elements.
+// Returns, for each axis of `to`, the stride of an operand with the leading axes `leading` (all but
+// the last two) and matrices of `size` elements.
 Dims MatrixStrides(const Dims& leading, const Dims& to, int64_t size) {
   Dims strides = BroadcastStrides(leading, to);
   for (int64_t& stride : strides) stride *= size;
   return strides;
 }
 
-// Returns the product, with A and B as they are stored.
+// Returns the product, with A and B as stored.
 MatrixProduct MatMulProduct(const OpSpec& spec, const MatMulShape& shape) {
   MatrixProduct product;
   product.m = shape.m;
@@ -39,7 +39,7 @@ MatrixProduct MatMulProduct(const OpSpec& spec, const MatMulShape& shape) {
   return product;
 }
 
-// Gemm's third input, broadcast to the rows and columns of the output.
+// Gemm's third input, broadcast to the output's rows and columns.
 class Addend {
  public:
   Addend(const OpSpec& spec, const MatMulShape& shape)

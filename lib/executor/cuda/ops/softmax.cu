@@ -52,7 +52,7 @@ struct GradientLine {
   }
 };
 
-// The gradient of contiguous rows that a warp holds.
+// The gradient of contiguous rows in a warp's registers.
 template <bool kIsLog, int kGroups>
 struct HeldGradient {
   int64_t size;

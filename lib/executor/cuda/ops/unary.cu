@@ -55,7 +55,7 @@ std::span<const OpRow> ActivationOps() { return kActivationOps; }
 
 namespace {
 
-// Prepares F for the integer type of the input; float inputs use `prepare_float`.
+// Prepares F for the input's integer type; float inputs use `prepare_float`.
 template <typename F, PrepareFunction prepare_float>
 Result<std::unique_ptr<PreparedOp>> PrepareNumber(const OpSpec& spec, Device& device) {
   switch (spec.input(0).type) {
@@ -118,7 +118,7 @@ constexpr OpRow kUnaryMathOps[] = {
 
 std::span<const OpRow> UnaryMathOps() { return kUnaryMathOps; }
 
-// Clip, whose limits may be inputs, and conversions of element types.
+// Clip, whose limits may be inputs, and conversions between element types.
 
 namespace {
 
@@ -158,7 +158,7 @@ struct ClipValue {
   FloatLimits limits;
   CKPLAN_DEVICE float operator()(float x) const { return limits.Clip(x); }
 };
-// An input equal to a limit passes the gradient, as in PyTorch.
+// Like PyTorch, passes the gradient of an input equal to a limit.
 struct ClipSlope {
   FloatLimits limits;
   CKPLAN_DEVICE float operator()(float g, float x) const {
