@@ -20,7 +20,7 @@ std::string Percent(double share) { return fmt::format("{:+.1f}%", share * 100);
 
 // ---- Text ---------------------------------------------------------------------------------------
 
-std::string Equality(Bytes measured, Bytes predicted) {
+std::string DescribeEquality(Bytes measured, Bytes predicted) {
   if (measured == predicted) return "equal";
   return fmt::format("{:+} B", (measured - predicted).count());
 }
@@ -31,7 +31,7 @@ TextTable PeakTable(const ValidationReport& report) {
   const auto add = [&table](std::string name, const RunFigures& run) {
     table.rows.push_back({std::move(name), HumanBytes(run.predicted_peak),
                           HumanBytes(run.arena_peak.total), HumanBytes(run.counted_peak.total),
-                          Equality(run.counted_peak.total, run.predicted_peak)});
+                          DescribeEquality(run.counted_peak.total, run.predicted_peak)});
   };
   add("keeping all", report.keep_all);
   add("the plan", report.plan);

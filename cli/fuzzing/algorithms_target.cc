@@ -33,21 +33,21 @@ class GraphMaker {
     cost_shift_ = kCostShifts[choices_.Below(std::size(kCostShifts))];
     for (size_t i = choices_.Below(3); i > 0; --i) AddTensor(TensorKind::kInput);
     for (size_t i = 1 + choices_.Below(kMaxNodes); i > 0; --i) AddNode();
-    parts_.parameter_gradients = parts_.parameters = SomeBytes();
+    parts_.parameter_gradients = parts_.parameters = RandomBytes();
     ChooseOutputs();
     return TensorGraph::Create(std::move(parts_));
   }
 
  private:
-  Bytes SomeBytes() { return Bytes(int64_t{choices_.Byte()} << byte_shift_); }
-  Cost SomeCost() { return Cost(int64_t{choices_.Byte()} << cost_shift_); }
+  Bytes RandomBytes() { return Bytes(int64_t{choices_.Byte()} << byte_shift_); }
+  Cost RandomCost() { return Cost(int64_t{choices_.Byte()} << cost_shift_); }
 
   TensorId AddTensor(TensorKind kind) {
     Tensor tensor;
     tensor.file_id = static_cast<int64_t>(parts_.tensors.size());
     tensor.name = fmt::format("t{}", parts_.tensors.size());
     tensor.kind = kind;
-    tensor.bytes = SomeBytes();
+    tensor.bytes = RandomBytes();
     tensor.requires_grad = kind == TensorKind::kActivation && choices_.Below(8) != 7;
     return parts_.tensors.push_back(std::move(tensor));
   }
@@ -67,10 +67,10 @@ class GraphMaker {
     node.outputs.push_back(AddTensor(TensorKind::kActivation));
     if ((traits & 4) != 0) node.outputs.push_back(AddTensor(TensorKind::kActivation));
     if ((traits & 8) != 0) node.outputs.push_back(AddTensor(TensorKind::kStatistic));
-    node.forward_cost = SomeCost();
-    node.backward_cost = SomeCost();
-    if ((traits & 16) != 0) node.forward_workspace = SomeBytes();
-    if ((traits & 32) != 0) node.backward_workspace = SomeBytes();
+    node.forward_cost = RandomCost();
+    node.backward_cost = RandomCost();
+    if ((traits & 16) != 0) node.forward_workspace = RandomBytes();
+    if ((traits & 32) != 0) node.backward_workspace = RandomBytes();
     AddReads(&node);
     if (!node.inputs.empty() && (traits & 64) != 0) ShareMemory(&node);
     parts_.nodes.push_back(std::move(node));

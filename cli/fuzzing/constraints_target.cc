@@ -106,8 +106,8 @@ bool SatisfiesNaively(const std::vector<NaiveStep>& steps, const Constraints& co
 }
 
 template <typename Graph>
-void Agree(const Graph& graph, const PlanRequest& request, const Constraints& constraints,
-           const Schedule& schedule) {
+void CheckAgreement(const Graph& graph, const PlanRequest& request, const Constraints& constraints,
+                    const Schedule& schedule) {
   const std::vector<std::string> broken = BrokenConstraints(graph, request, schedule);
   CKPLAN_CHECK(broken.empty() == SatisfiesNaively(StepsOf(graph, schedule), constraints),
                broken.empty() ? "the checker reports every broken constraint" : broken.front());
@@ -138,13 +138,13 @@ void PlanWith(std::string_view algorithm, const Graph& graph, PlanRequest reques
     for (const std::string& fault : FaultsOf(graph, *plan)) {
       CKPLAN_CHECK(fault.empty(), fmt::format("{}: {}", algorithm, fault));
     }
-    Agree(graph, request, *constraints, plan->schedule);
+    CheckAgreement(graph, request, *constraints, plan->schedule);
     const Result<Plan> again = ReadPlanJson(WritePlanJson(*plan, graph), graph, "plan.json");
     CKPLAN_CHECK(again.ok() && *again == *plan, "writing and reading a plan preserves it");
     // A plan made without the constraints may break them; both checks must then report it.
     PlanRequest free = request;
     free.keep = free.recompute = free.never_rerun = {};
-    Agree(graph, request, *constraints, make_plan(free).value().schedule);
+    CheckAgreement(graph, request, *constraints, make_plan(free).value().schedule);
   }
 }
 

@@ -171,12 +171,12 @@ class Mutator {
 
  private:
   template <typename List>
-  size_t AnyOf(const List& list) {
+  size_t RandomElement(const List& list) {
     return static_cast<size_t>(rng_.Between(0, static_cast<int64_t>(list.size()) - 1));
   }
 
   Words RandomCase() {
-    const reference::CaseRow& row = AllCases()[AnyOf(AllCases())];
+    const reference::CaseRow& row = AllCases()[RandomElement(AllCases())];
     return {std::string(row.type), std::string(row.operands), std::string(row.attributes)};
   }
 
@@ -202,14 +202,14 @@ class Mutator {
     }
   }
 
-  std::string AnyNumber(const std::string& old) {
+  std::string RandomNumber(const std::string& old) {
     constexpr std::array kNumbers = {"0",  "1",   "2",          "3",          "4",         "5",
                                      "7",  "8",   "9",          "16",         "17",        "33",
                                      "64", "100", "2147483647", "2147483648", "4294967297"};
     if (old.size() < 10 && rng_.Chance(50)) {
       return std::to_string(std::max<int64_t>(0, std::stoll(old) + rng_.Between(-2, 2)));
     }
-    return kNumbers[AnyOf(kNumbers)];
+    return kNumbers[RandomElement(kNumbers)];
   }
 
   // Changes a number, in one place or wherever it occurs.
@@ -221,9 +221,9 @@ class Mutator {
       }
     }
     if (places.empty()) return;
-    const auto [line, at] = places[AnyOf(places)];
+    const auto [line, at] = places[RandomElement(places)];
     const std::string old = NumberAt(lines_[line], at);
-    const std::string number = AnyNumber(old);
+    const std::string number = RandomNumber(old);
     const bool is_negative = rng_.Chance(10);
     for (auto place = places.rbegin(); place != places.rend(); ++place) {
       std::string& text = lines_[place->first];
@@ -245,17 +245,17 @@ class Mutator {
   void ChangeLetter() {
     Words words = WordsOf(lines_[1]);
     if (words.empty()) return;
-    std::string& word = words[AnyOf(words)];
+    std::string& word = words[RandomElement(words)];
     if (word == "->" || word == "_") return;
     constexpr std::string_view kTypes = "finb";
     constexpr std::string_view kRoles = "*~!";
     const size_t role = word.find_first_of("*~!(=@");
     if (rng_.Chance(40)) {
-      word[0] = kTypes[AnyOf(kTypes)];
+      word[0] = kTypes[RandomElement(kTypes)];
     } else if (role != std::string::npos && kRoles.find(word[role]) != std::string_view::npos) {
       word.erase(role, 1);
     } else {
-      word.insert(std::min(role, word.size()), 1, kRoles[AnyOf(kRoles)]);
+      word.insert(std::min(role, word.size()), 1, kRoles[RandomElement(kRoles)]);
     }
     lines_[1] = fmt::format("{}", fmt::join(words, " "));
   }
@@ -264,7 +264,7 @@ class Mutator {
     const size_t line = rng_.Chance(60) ? 1 : 2;
     Words words = WordsOf(lines_[line]);
     const Words others = WordsOf(RandomCase()[line]);
-    const size_t at = words.empty() ? 0 : AnyOf(words);
+    const size_t at = words.empty() ? 0 : RandomElement(words);
     const auto place = words.begin() + static_cast<int64_t>(at);
     switch (rng_.Between(0, 4)) {
       case 0:
@@ -280,7 +280,7 @@ class Mutator {
         if (!words.empty() && line == 1) ChangeRank(*place);
         break;
       default:
-        if (!others.empty()) words.insert(place, others[AnyOf(others)]);
+        if (!others.empty()) words.insert(place, others[RandomElement(others)]);
     }
     lines_[line] = fmt::format("{}", fmt::join(words, " "));
   }

@@ -55,16 +55,18 @@ std::vector<const void*> Addresses(const Blocks& blocks) {
   return addresses;
 }
 
-ExactBlock BlockIf(bool exists, const Blob& contents) {
+ExactBlock OptionalBlock(bool exists, const Blob& contents) {
   return exists ? ExactBlock(contents) : ExactBlock();
 }
-ExactBlock BlockIf(bool exists, int64_t bytes) { return exists ? ExactBlock(bytes) : ExactBlock(); }
+ExactBlock OptionalBlock(bool exists, int64_t bytes) {
+  return exists ? ExactBlock(bytes) : ExactBlock();
+}
 
 // Returns the contents of operands that backward may read.
 Blocks ReadByBackward(const std::vector<Operand>& operands, const std::vector<Blob>& contents) {
   Blocks blocks;
   for (size_t i = 0; i < operands.size(); ++i) {
-    blocks.push_back(BlockIf(operands[i].is_read_by_backward, contents[i]));
+    blocks.push_back(OptionalBlock(operands[i].is_read_by_backward, contents[i]));
   }
   return blocks;
 }
@@ -78,15 +80,15 @@ struct KernelRun {
 reference::ForwardResult RunForward(PreparedOp& op, const KernelRun& run) {
   Blocks inputs, outputs;
   for (size_t i = 0; i < run.inputs.size(); ++i) {
-    inputs.push_back(BlockIf(run.inputs[i].is_present, ToBytes(run.inputs[i])));
+    inputs.push_back(OptionalBlock(run.inputs[i].is_present, ToBytes(run.inputs[i])));
   }
   std::vector<void*> to;
   for (const Operand& output : run.spec.outputs) {
-    outputs.push_back(BlockIf(output.is_present, output.is_present ? output.bytes() : 0));
+    outputs.push_back(OptionalBlock(output.is_present, output.is_present ? output.bytes() : 0));
     to.push_back(outputs.back().at());
   }
-  const auto statistic = BlockIf(run.spec.statistic_bytes > 0, run.spec.statistic_bytes);
-  const auto workspace = BlockIf(op.workspace().forward > 0, op.workspace().forward);
+  const auto statistic = OptionalBlock(run.spec.statistic_bytes > 0, run.spec.statistic_bytes);
+  const auto workspace = OptionalBlock(op.workspace().forward > 0, op.workspace().forward);
   op.Forward({Addresses(inputs), to, statistic.at(), workspace.at(), kSeed});
   reference::ForwardResult result;
   for (const ExactBlock& output : outputs) result.outputs.push_back(output.Read());
@@ -102,10 +104,10 @@ reference::BackwardResult RunBackward(PreparedOp& op, const KernelRun& run,
   const Blocks outputs = ReadByBackward(run.spec.outputs, forward.outputs);
   Blocks arriving;
   for (size_t i = 0; i < run.arriving.size(); ++i) {
-    arriving.push_back(BlockIf(run.arriving[i].is_present, ToBytes(run.arriving[i])));
+    arriving.push_back(OptionalBlock(run.arriving[i].is_present, ToBytes(run.arriving[i])));
   }
-  const auto statistic = BlockIf(!forward.statistic.empty(), forward.statistic);
-  const auto workspace = BlockIf(op.workspace().backward > 0, op.workspace().backward);
+  const auto statistic = OptionalBlock(!forward.statistic.empty(), forward.statistic);
+  const auto workspace = OptionalBlock(op.workspace().backward > 0, op.workspace().backward);
   const auto from_inputs = Addresses(inputs);
   const auto from_outputs = Addresses(outputs);
   const auto from_arriving = Addresses(arriving);
@@ -114,7 +116,7 @@ reference::BackwardResult RunBackward(PreparedOp& op, const KernelRun& run,
   reference::BackwardResult result;
   for (size_t i = 0; i < run.spec.inputs.size(); ++i) {
     const Operand& input = run.spec.inputs[i];
-    const auto gradient = BlockIf(input.has_gradient, input.has_gradient ? input.bytes() : 0);
+    const auto gradient = OptionalBlock(input.has_gradient, input.has_gradient ? input.bytes() : 0);
     if (input.has_gradient) op.BackwardInput(call, i, gradient.at());
     result.gradients.push_back(gradient.Read());
   }

@@ -92,7 +92,7 @@ Schedule RunEachTwice(const TensorGraph& graph) {
   return schedule;
 }
 
-void Choose(const TensorGraph& graph, const NamePatterns& patterns) {
+void CheckChoices(const TensorGraph& graph, const NamePatterns& patterns) {
   std::vector<NamedThing> things;
   for (const Node& node : graph.nodes()) things.push_back({{node.name}, node.op});
   PlanRequest request;
@@ -141,7 +141,7 @@ void FuzzPatterns(FuzzInput input) {
     rest.remove_prefix(std::min(lines.back().size() + 1, rest.size()));
   }
   if (lines.empty()) return;
-  Choose(NodesOf(lines), PatternsInText(text.substr(0, end)));
+  CheckChoices(NodesOf(lines), PatternsInText(text.substr(0, end)));
 }
 
 }  // namespace ckplan

@@ -45,14 +45,14 @@ Result<GoldenSection> ReadSectionLine(const std::string& line) {
 }
 
 // Prefixes the message with the bundle, or the case, that it is about.
-Error Within(const std::string& where, const Error& error) {
+Error WithLocation(const std::string& where, const Error& error) {
   return MakeError(error.code, where + ": " + error.message);
 }
 
 Result<Bundle> ReadBundle(const std::filesystem::path& path) {
   CKPLAN_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path.string()));
   Result<Bundle> bundle = ParseBundle(text);
-  if (!bundle.ok()) return Within(path.filename().string(), bundle.error());
+  if (!bundle.ok()) return WithLocation(path.filename().string(), bundle.error());
   return bundle;
 }
 
@@ -118,7 +118,7 @@ Result<std::vector<NamedCase>> ReadCases(const std::filesystem::path& folder) {
                                                                file, other->second, entry.name));
       }
       Result<GoldenCase> golden = ParseGoldenCase(entry.text);
-      if (!golden.ok()) return Within(file + ", " + entry.name, golden.error());
+      if (!golden.ok()) return WithLocation(file + ", " + entry.name, golden.error());
       cases.push_back({entry.name, path, entry.line, std::move(entry.text), *std::move(golden)});
     }
   }

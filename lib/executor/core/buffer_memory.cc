@@ -27,9 +27,11 @@ HostCopies::~HostCopies() {
   for (void* memory : forgotten_) link_->ReleaseHost(memory);
 }
 
-Result<std::unique_ptr<HostCopies>> HostCopies::InSlab(Backend& backend, const Program& program,
-                                                       std::vector<Bytes> offsets, Bytes slab_bytes,
-                                                       const HostCopiesOptions& options) {
+Result<std::unique_ptr<HostCopies>> HostCopies::CreateInSlab(Backend& backend,
+                                                             const Program& program,
+                                                             std::vector<Bytes> offsets,
+                                                             Bytes slab_bytes,
+                                                             const HostCopiesOptions& options) {
   if (offsets.size() != program.copies.size()) {
     return MakeError(
         ErrorCode::kCheckFailed,
@@ -49,8 +51,9 @@ Result<std::unique_ptr<HostCopies>> HostCopies::InSlab(Backend& backend, const P
   return copies;
 }
 
-Result<std::unique_ptr<HostCopies>> HostCopies::Apart(Backend& backend, const Program& program,
-                                                      const HostCopiesOptions& options) {
+Result<std::unique_ptr<HostCopies>> HostCopies::CreateSeparate(Backend& backend,
+                                                               const Program& program,
+                                                               const HostCopiesOptions& options) {
   std::unique_ptr<HostCopies> copies(new HostCopies(backend, program, options));
   copies->is_apart_ = true;
   return copies;

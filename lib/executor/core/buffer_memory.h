@@ -25,12 +25,14 @@ class HostCopies {
  public:
   // Places the copies in one block of memory. `offsets` has one entry per copy. kCheckFailed: a
   // copy does not lie within `slab_bytes`; the message names the first one.
-  static Result<std::unique_ptr<HostCopies>> InSlab(Backend& backend, const Program& program,
-                                                    std::vector<Bytes> offsets, Bytes slab_bytes,
-                                                    const HostCopiesOptions& options);
+  static Result<std::unique_ptr<HostCopies>> CreateInSlab(Backend& backend, const Program& program,
+                                                          std::vector<Bytes> offsets,
+                                                          Bytes slab_bytes,
+                                                          const HostCopiesOptions& options);
   // Allocates each copy separately.
-  static Result<std::unique_ptr<HostCopies>> Apart(Backend& backend, const Program& program,
-                                                   const HostCopiesOptions& options);
+  static Result<std::unique_ptr<HostCopies>> CreateSeparate(Backend& backend,
+                                                            const Program& program,
+                                                            const HostCopiesOptions& options);
   ~HostCopies();
   HostCopies(const HostCopies&) = delete;
   HostCopies& operator=(const HostCopies&) = delete;

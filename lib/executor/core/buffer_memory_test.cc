@@ -155,7 +155,7 @@ TEST_CASE("host copies: places outside the block, and too few of them, are refus
   const auto backend = MakeTestBackend();
   const Program program = ThreeCopies();
   const auto place = [&](std::vector<Bytes> offsets, int64_t bytes) {
-    return HostCopies::InSlab(*backend, program, std::move(offsets), Bytes(bytes), {});
+    return HostCopies::CreateInSlab(*backend, program, std::move(offsets), Bytes(bytes), {});
   };
   CHECK(place({Bytes(0), Bytes(64), Bytes(128)}, 192).ok());
   CHECK(Says(place({Bytes(0), Bytes(64), Bytes(129)}, 192).error(), "copy 2 lies outside"));
@@ -167,7 +167,7 @@ TEST_CASE("host copies: what is on the host is counted") {
   const auto backend = MakeTestBackend();
   const Program program = ThreeCopies();
   const auto copies =
-      HostCopies::InSlab(*backend, program, {Bytes(0), Bytes(64), Bytes(0)}, Bytes(128), {});
+      HostCopies::CreateInSlab(*backend, program, {Bytes(0), Bytes(64), Bytes(0)}, Bytes(128), {});
   REQUIRE(copies.ok());
   void* const memory = *backend->Allocate(64);
   for (const int32_t copy : {0, 1}) {

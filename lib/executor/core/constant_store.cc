@@ -185,7 +185,7 @@ Result<ConstantStore> ConstantStore::Create(Backend& backend, const StepGraph& s
                                             const StepOperators& operators,
                                             const WeightFile& weights, uint64_t seed) {
   ConstantStore store(backend, step, operators, seed);
-  CKPLAN_RETURN_IF_ERROR(store.CheckRoom());
+  CKPLAN_RETURN_IF_ERROR(store.CheckMemory());
   CKPLAN_RETURN_IF_ERROR(store.FillLeaves(weights));
   CKPLAN_RETURN_IF_ERROR(store.Evaluate(false));
   store.DropUnread();
@@ -196,7 +196,7 @@ Result<ConstantStore> ConstantStore::Create(Backend& backend, const StepGraph& s
 
 // The store's peak is either right after Evaluate, with all constants, or during the step, with
 // leaves, gradients and the batch. The step's other memory is not known yet.
-Result<Done> ConstantStore::CheckRoom() const {
+Result<Done> ConstantStore::CheckMemory() const {
   int64_t constants = 0;
   int64_t kept = 0;
   const auto add = [](int64_t& sum, const Operand& operand) {

@@ -134,7 +134,7 @@ class ConstantStore {
  private:
   ConstantStore(Backend& backend, const StepGraph& step, const StepOperators& operators,
                 uint64_t seed);
-  Result<Done> CheckRoom() const;
+  Result<Done> CheckMemory() const;
   Result<void*> Allocate(int64_t bytes, Bytes& counted);
   Result<Done> FillLeaves(const WeightFile& weights);
   Result<std::vector<std::byte>> ReadOrGenerate(const StepConstant& constant,

@@ -148,7 +148,7 @@ FusedProgram::FusedProgram(const Program& program, const StepGraph& step,
   // A backend joins only kernels.
   const auto fusible = [&](std::span<const ChainedOp> ops) -> size_t {
     const auto end = std::find_if(ops.begin(), ops.end(), [&step](const ChainedOp& chained) {
-      return SavesByItself(*chained.spec, step.autograd);
+      return NeedsWrapper(*chained.spec, step.autograd);
     });
     const auto kernels = ops.first(static_cast<size_t>(end - ops.begin()));
     return kernels.size() < 2 ? 0 : backend.FusibleLength(kernels);

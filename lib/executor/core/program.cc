@@ -470,9 +470,9 @@ Result<std::unique_ptr<ArenaMemory>> ArenaFor(Backend& backend, const PlacedProg
                                                           placed.arena_bytes, poisons));
   if (placed.program.copies.empty()) return arena;
   const HostCopiesOptions options{{placed.is_half_duplex, poisons}, poisons};
-  CKPLAN_ASSIGN_OR_RETURN(
-      auto host,
-      HostCopies::InSlab(backend, placed.program, placed.host_offsets, placed.host_bytes, options));
+  CKPLAN_ASSIGN_OR_RETURN(auto host,
+                          HostCopies::CreateInSlab(backend, placed.program, placed.host_offsets,
+                                                   placed.host_bytes, options));
   arena->UseHost(std::move(host));
   return arena;
 }

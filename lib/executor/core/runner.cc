@@ -100,7 +100,7 @@ Result<std::unique_ptr<RecordedStep>> Runner::Record(const Program& program, Buf
       }
       Result<Done> given = Done{};
       piece.work =
-          backend_.Record([&] { given = Give(fused, piece.begin, piece.end, state, arena); });
+          backend_.Record([&] { given = Submit(fused, piece.begin, piece.end, state, arena); });
       CKPLAN_RETURN_IF_ERROR(given);
       if (piece.work == nullptr) return std::unique_ptr<RecordedStep>();
     }
@@ -113,8 +113,8 @@ Result<std::unique_ptr<RecordedStep>> Runner::Record(const Program& program, Buf
   return recorded;
 }
 
-Result<Done> Runner::Give(const FusedProgram& fused, size_t begin, size_t end, RunState& state,
-                          BufferMemory& memory) {
+Result<Done> Runner::Submit(const FusedProgram& fused, size_t begin, size_t end, RunState& state,
+                            BufferMemory& memory) {
   double loss = 0;
   for (size_t at = begin; at < end; ++at) {
     if (const FusedProgram::Group* group = fused.GroupOf(at)) {

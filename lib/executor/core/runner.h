@@ -72,8 +72,8 @@ class Runner {
 
  private:
   // Submits the work of these actions, which include no loss, to the device.
-  Result<Done> Give(const FusedProgram& fused, size_t begin, size_t end, RunState& state,
-                    BufferMemory& memory);
+  Result<Done> Submit(const FusedProgram& fused, size_t begin, size_t end, RunState& state,
+                      BufferMemory& memory);
   Result<Done> RunPiece(const RecordedStep::Piece& piece, const Program& program, double& loss);
   Result<Done> CheckAllReleased(const RunState& state) const;
   Result<Done> Execute(const Action& action, RunState& state, BufferMemory& memory, double& loss);

@@ -160,7 +160,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareMask(Backend& backend, const OpSpec& 
 
 }  // namespace
 
-bool SavesByItself(const OpSpec& spec, Autograd autograd) {
+bool NeedsWrapper(const OpSpec& spec, Autograd autograd) {
   return SavingOf(spec, autograd) != Saving::kNothing;
 }
 

@@ -24,7 +24,7 @@ namespace ckplan {
 // Tensors that PyTorch saves but no kernel reads are simply kept.
 
 // True if a step's operator, with its spec for `autograd`, needs a wrapper around its kernel.
-bool SavesByItself(const OpSpec& spec, Autograd autograd);
+bool NeedsWrapper(const OpSpec& spec, Autograd autograd);
 
 // Prepares such a wrapper, or the kernel alone. kUnsupported: PyTorch saves something that no
 // kernel can write.

@@ -90,8 +90,9 @@ class Validator {
                            CountingMemory::From from, bool allows_failure) {
     CountingMemory memory(backend_, run.program, from);
     if (!run.program.copies.empty()) {
-      CKPLAN_ASSIGN_OR_RETURN(auto host, HostCopies::Apart(backend_, run.program,
-                                                           {{run.is_half_duplex, false}, false}));
+      CKPLAN_ASSIGN_OR_RETURN(
+          auto host,
+          HostCopies::CreateSeparate(backend_, run.program, {{run.is_half_duplex, false}, false}));
       memory.UseHost(std::move(host));
     }
     backend_.ResetPooledPeak();

@@ -1,5 +1,5 @@
 // oneDNN with plain pointers and scratch memory owned by the caller. These functions let oneDNN's
-// exceptions pass; Guarded turns them into a Result.
+// exceptions pass; CatchDnnlErrors turns them into a Result.
 #pragma once
 
 #include <cstdint>
@@ -86,7 +86,7 @@ class LayoutChange {
 dnnl::memory::desc PlainDesc(const std::vector<int64_t>& dims);
 
 // Calls make() and turns oneDNN's exceptions into kUnsupported.
-Result<std::unique_ptr<PreparedOp>> Guarded(
+Result<std::unique_ptr<PreparedOp>> CatchDnnlErrors(
     const OpSpec& spec, const std::function<std::unique_ptr<PreparedOp>()>& make);
 
 }  // namespace ckplan::cpu

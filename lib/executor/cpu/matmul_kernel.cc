@@ -35,15 +35,17 @@ Desc MatrixDesc(int64_t batch, int64_t rows, int64_t columns, const MatrixLayout
           dnnl::memory::dims{stored_rows * stride, across, along}};
 }
 
-bool IsBad(int64_t stride) { return stride % kBadStride == 0; }
+bool HasCacheConflicts(int64_t stride) { return stride % kBadStride == 0; }
 
 // Returns how many columns of B are computed at once: all of them, or a panel.
 int64_t ChoosePanel(const ProductShape& shape) {
   const bool is_bad = shape.batch == 1 && !shape.packs_b && !shape.b.is_transposed &&
-                      !shape.c.is_transposed && IsBad(StrideOf(shape.k, shape.n, shape.b));
+                      !shape.c.is_transposed &&
+                      HasCacheConflicts(StrideOf(shape.k, shape.n, shape.b));
   if (!is_bad || shape.n % kPanel != 0 || shape.m <= kFewRows) return shape.n;
   // oneDNN copies a transposed A again for each panel, slowly if A's own stride is bad.
-  const bool copies_slowly = shape.a.is_transposed && IsBad(StrideOf(shape.m, shape.k, shape.a));
+  const bool copies_slowly =
+      shape.a.is_transposed && HasCacheConflicts(StrideOf(shape.m, shape.k, shape.a));
   return copies_slowly && shape.n > 2 * kPanel ? shape.n : kPanel;
 }
 

@@ -164,21 +164,21 @@ struct MergeDigests {
   }
 };
 
-CKPLAN_DEVICE inline int64_t LookAtFloat(uint32_t bits, int64_t place) {
+CKPLAN_DEVICE inline int64_t DigestFloat(uint32_t bits, int64_t place) {
   if ((bits & 0x7FFFFFFFU) <= 0x7F800000U) return kNone;
   return bits == kPoison ? place : kNan;
 }
 
-CKPLAN_DEVICE inline int64_t LookAtHalf(uint32_t half, int64_t place) {
+CKPLAN_DEVICE inline int64_t DigestHalf(uint32_t half, int64_t place) {
   if ((half & 0x7FFFU) <= 0x7F80U) return kNone;
   return half == kBFloat16Poison ? place : kNan;
 }
 
 // `place` is the word's index in the buffer.
 CKPLAN_DEVICE inline int64_t DigestWord(uint32_t word, int64_t place, ElementType type) {
-  if (type == ElementType::kFloat32) return LookAtFloat(word, place);
+  if (type == ElementType::kFloat32) return DigestFloat(word, place);
   if (type != ElementType::kBFloat16) return kNone;
-  return Min(LookAtHalf(word & 0xFFFFU, 2 * place), LookAtHalf(word >> 16, 2 * place + 1));
+  return Min(DigestHalf(word & 0xFFFFU, 2 * place), DigestHalf(word >> 16, 2 * place + 1));
 }
 
 class CudaBackend final : public Backend {

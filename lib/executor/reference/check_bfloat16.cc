@@ -60,7 +60,7 @@ Tensor Rounded(Tensor tensor) {
 enum class Marked { kAll, kInput, kOutput };
 
 // All results of one run.
-struct Made {
+struct RunResults {
   ForwardResult forward;
   BackwardResult backward;
 };
@@ -87,8 +87,8 @@ class Comparison {
  private:
   std::vector<std::string> Compare() {
     Fill();
-    const std::optional<Made> wide = Run(wide_, wide_inputs_, wide_gradients_, "as float32");
-    const std::optional<Made> narrow = Run(described_, narrow_inputs_, narrow_gradients_, "");
+    const std::optional<RunResults> wide = Run(wide_, wide_inputs_, wide_gradients_, "as float32");
+    const std::optional<RunResults> narrow = Run(described_, narrow_inputs_, narrow_gradients_, "");
     if (wide && narrow) Compare(*wide, *narrow);
     return std::move(faults_);
   }
@@ -191,8 +191,8 @@ class Comparison {
     }
   }
 
-  std::optional<Made> Run(const OpSpec& spec, const std::vector<Tensor>& inputs,
-                          const std::vector<Tensor>& gradients, const std::string& how) {
+  std::optional<RunResults> Run(const OpSpec& spec, const std::vector<Tensor>& inputs,
+                                const std::vector<Tensor>& gradients, const std::string& how) {
     const auto fail_all = [&](const std::vector<std::string>& faults) {
       for (const std::string& fault : faults) Fail(how + (how.empty() ? "" : ": ") + fault);
     };
@@ -202,7 +202,7 @@ class Comparison {
       return std::nullopt;
     }
     PreparedOp& op = **prepared;
-    Made made;
+    RunResults made;
     made.forward = RunForward(backend_, op, spec, inputs, seed_);
     fail_all(made.forward.faults);
     CheckForwardAgain(op, spec, inputs, made.forward);
@@ -234,7 +234,7 @@ class Comparison {
     }
   }
 
-  void Compare(const Made& wide, const Made& narrow) {
+  void Compare(const RunResults& wide, const RunResults& narrow) {
     for (size_t i = 0; i < wide_.outputs.size(); ++i) {
       if (!wide_.outputs[i].is_present) continue;
       CompareValues(

@@ -182,9 +182,9 @@ class Checker {
       const double at = inputs_[position][i];
       const double step = kStep * std::max(1.0, std::abs(at));
       inputs[position][i] = at + step;
-      const double above = Weigh(Evaluate(inputs), arriving);
+      const double above = SumWeightedDifferences(Evaluate(inputs), arriving);
       inputs[position][i] = at - step;
-      const double below = Weigh(Evaluate(inputs), arriving);
+      const double below = SumWeightedDifferences(Evaluate(inputs), arriving);
       inputs[position][i] = at;
       gradient[i] = (above - below) / (2 * step);
     }
@@ -193,7 +193,8 @@ class Checker {
 
   // Sums the weighted differences from the expected outputs. Summing the outputs would lose small
   // changes to rounding.
-  double Weigh(const std::vector<Tensor>& outputs, const std::vector<Tensor>& weights) const {
+  double SumWeightedDifferences(const std::vector<Tensor>& outputs,
+                                const std::vector<Tensor>& weights) const {
     double sum = 0;
     for (size_t i = 0; i < outputs.size(); ++i) {
       for (int64_t k = 0; k < weights[i].size(); ++k) {

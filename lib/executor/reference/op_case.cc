@@ -43,17 +43,17 @@ bool IsReal(std::string_view text) {
          text.find("nan") < text.size();
 }
 
-std::string_view Inside(std::string_view text) { return text.substr(1, text.size() - 2); }
+std::string_view StripBrackets(std::string_view text) { return text.substr(1, text.size() - 2); }
 
 AttributeValue ParseAttribute(std::string_view text) {
   CKPLAN_CHECK(!text.empty(), "an attribute has a value");
-  if (text[0] == '\'') return std::string(Inside(text));
+  if (text[0] == '\'') return std::string(StripBrackets(text));
   if (text[0] != '[' && text[0] != '{') {
     if (IsReal(text)) return ParseReal(text);
     return ParseInt(text);
   }
   KnownValue list;
-  for (const std::string_view item : SplitText(Inside(text), ',')) {
+  for (const std::string_view item : SplitText(StripBrackets(text), ',')) {
     if (IsReal(text)) {
       list.reals.push_back(ParseReal(item));
     } else {
@@ -85,7 +85,7 @@ void ParseContents(std::string_view text, Operand& operand, Contents& contents) 
   contents.high = is_float ? 2 : 1;
   if (text.empty()) return;
   if (text[0] == '(') {
-    const std::string_view range = Inside(text);
+    const std::string_view range = StripBrackets(text);
     const size_t dots = range.find("..");
     CKPLAN_CHECK(dots != std::string_view::npos, "a case's range has two ends");
     contents.low = ParseReal(range.substr(0, dots));
@@ -93,7 +93,7 @@ void ParseContents(std::string_view text, Operand& operand, Contents& contents) 
     return;
   }
   CKPLAN_CHECK(text.size() >= 3 && text[1] == '[', "contents are =[...] or @[...]");
-  for (const std::string_view item : SplitText(Inside(text.substr(1)), ',')) {
+  for (const std::string_view item : SplitText(StripBrackets(text.substr(1)), ',')) {
     contents.values.push_back(ParseReal(item));
   }
   CKPLAN_CHECK(static_cast<int64_t>(contents.values.size()) == operand.elements(),
@@ -106,7 +106,7 @@ void ParseContents(std::string_view text, Operand& operand, Contents& contents) 
     return;
   }
   // Integers are not parsed as real numbers, because doubles cannot represent the largest ones.
-  for (const std::string_view item : SplitText(Inside(text.substr(1)), ',')) {
+  for (const std::string_view item : SplitText(StripBrackets(text.substr(1)), ',')) {
     operand.known->ints.push_back(ParseInt(item));
   }
 }

@@ -143,7 +143,7 @@ struct ResizedAxis {
   double scale = 1, begin = 0, end = 1;
 };
 
-double Original(const std::string& mode, const ResizedAxis& axis, double x) {
+double SourceCoordinate(const std::string& mode, const ResizedAxis& axis, double x) {
   const double output_width = axis.scale * static_cast<double>(axis.input);
   const auto input_width = static_cast<double>(axis.input);
   if (mode == "align_corners") {
@@ -183,7 +183,7 @@ Taps TapsAt(const OpSpec& spec, const ResizedAxis& axis, int64_t index) {
   const bool is_old = spec.type == "Upsample" || spec.opset < 11;
   const std::string coordinates =
       spec.String("coordinate_transformation_mode", is_old ? "asymmetric" : "half_pixel");
-  const double x = Original(coordinates, axis, static_cast<double>(index));
+  const double x = SourceCoordinate(coordinates, axis, static_cast<double>(index));
   const auto last = static_cast<double>(axis.input - 1);
   if (coordinates == "tf_crop_and_resize" && (x < 0 || x > last)) return {};
   std::string mode = spec.String("mode", "nearest");

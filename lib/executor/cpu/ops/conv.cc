@@ -92,7 +92,7 @@ class ConvOp final : public PreparedOp {
 
 Result<std::unique_ptr<PreparedOp>> PrepareConv(const OpSpec& spec) {
   CKPLAN_ASSIGN_OR_RETURN(const ConvShape shape, ReadConvShape(spec));
-  return Guarded(spec, [&] { return std::make_unique<ConvOp>(spec, shape); });
+  return CatchDnnlErrors(spec, [&] { return std::make_unique<ConvOp>(spec, shape); });
 }
 
 constexpr OpRow kConvOps[] = {{"Conv", PrepareConv}, {"ConvTranspose", PrepareConv}};

@@ -274,13 +274,14 @@ class GroupedWeights final : public ConvKernel {
   void Run(const float* x, const float* y, float* result, void*) const override {
     const int64_t taps = axes_[0].kernel * axes_[1].kernel * axes_[2].kernel;
     ParallelFor(out_channels_ * group_in_, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t pair = begin; pair < end; ++pair) MakeWeights(x, y, pair, result + pair * taps);
+      for (int64_t pair = begin; pair < end; ++pair)
+        ComputeWeights(x, y, pair, result + pair * taps);
     });
   }
 
  private:
   // Computes the weights between one channel of y and one channel of x.
-  void MakeWeights(const float* x, const float* y, int64_t pair, float* weights) const {
+  void ComputeWeights(const float* x, const float* y, int64_t pair, float* weights) const {
     const auto& [d, h, w] = axes_;
     const int64_t in = d.in * h.in * w.in;
     const int64_t out = d.out * h.out * w.out;

@@ -38,8 +38,8 @@ constexpr int64_t kMinQueries = 16;
 // Turns scores into probabilities in place and returns the logarithm of the sum of exponentials. A
 // query without keys gets zeros and an infinite logarithm, so that backward also finds zeros.
 CKPLAN_VECTOR_CLONES
-float TakeSoftmax(float* row, int64_t keys) {
-  const float highest = HighestOf(row, keys);
+float SoftmaxWithLogSum(float* row, int64_t keys) {
+  const float highest = MaxElement(row, keys);
   if (highest == kHiddenKey) {
     std::fill(row, row + keys, 0.0F);
     return -kHiddenKey;
@@ -53,13 +53,13 @@ float TakeSoftmax(float* row, int64_t keys) {
 
 // Recomputes probabilities from scores.
 CKPLAN_VECTOR_CLONES
-void RepeatSoftmax(float* row, int64_t keys, float log_sum) {
+void RecomputeSoftmax(float* row, int64_t keys, float log_sum) {
   for (int64_t i = 0; i < keys; ++i) row[i] = Exp(row[i] - log_sum);
 }
 
 // `ds` holds dP on entry and dS on return.
 CKPLAN_VECTOR_CLONES
-void PassSoftmaxRow(const float* p, float* ds, int64_t keys, float sum) {
+void BackwardSoftmaxRow(const float* p, float* ds, int64_t keys, float sum) {
   for (int64_t i = 0; i < keys; ++i) ds[i] = p[i] * (ds[i] - sum);
 }
 
@@ -190,9 +190,9 @@ class FusedAttentionOp final : public PreparedOp {
     void* scratch = FloatsAt(call.workspace, scratch_);
     float* scores = FloatsAt(call.workspace, scores_);
     ForBlocks([&](const QueryBlock& block) {
-      MakeScores(call.inputs, block, scores, scratch);
+      ComputeScores(call.inputs, block, scores, scratch);
       ForQueries(block, [&](int64_t row) {
-        const float log_sum = TakeSoftmax(scores + row * shape_.keys, shape_.keys);
+        const float log_sum = SoftmaxWithLogSum(scores + row * shape_.keys, shape_.keys);
         if (shape_.has_statistic) Floats(call.statistic)[StatisticAt(block) + row] = log_sum;
         DropRow(call.seed, block, row, scores + row * shape_.keys);
       });
@@ -207,7 +207,7 @@ class FusedAttentionOp final : public PreparedOp {
     if (position > 2) {
       SumTermGradient(call, position == 3 ? shape_.mask : shape_.bias, Floats(gradient));
     } else if (position == first_) {
-      FindGradients(call, Floats(gradient));
+      ComputeGradients(call, Floats(gradient));
     } else {
       const float* kept = FloatsAt(call.workspace, kept_[position]);
       std::memcpy(gradient, kept, static_cast<size_t>(kept_bytes_[position]));
@@ -294,8 +294,8 @@ class FusedAttentionOp final : public PreparedOp {
                 (block.first + row) * term.strides[2]};
   }
 
-  void MakeScores(std::span<const void* const> inputs, const QueryBlock& block, float* scores,
-                  void* scratch) const {
+  void ComputeScores(std::span<const void* const> inputs, const QueryBlock& block, float* scores,
+                     void* scratch) const {
     const int64_t keys = shape_.keys;
     Of(products_, block)
         .scores.Run(Floats(inputs[0]) + QueriesAt(block), Floats(inputs[1]) + KeysAt(block), scores,
@@ -322,10 +322,10 @@ class FusedAttentionOp final : public PreparedOp {
   }
 
   // Computes P into `scores` and dS into `arriving`.
-  void MakeScoreGradients(const BackwardCall& call, const QueryBlock& block, float* scores,
-                          float* arriving, void* scratch) const {
+  void ComputeScoreGradients(const BackwardCall& call, const QueryBlock& block, float* scores,
+                             float* arriving, void* scratch) const {
     const int64_t keys = shape_.keys;
-    MakeScores(call.inputs, block, scores, scratch);
+    ComputeScores(call.inputs, block, scores, scratch);
     const float* dy = Floats(call.output_gradients[0]) + OutputAt(block);
     const float* y = Floats(call.outputs[0]) + OutputAt(block);
     const float* log_sums = Floats(call.statistic) + StatisticAt(block);
@@ -338,9 +338,9 @@ class FusedAttentionOp final : public PreparedOp {
       const float* dy_row = dy + row * shape_.y.row_stride;
       const auto sum = static_cast<float>(
           SumTerms(shape_.value_size, [=](int64_t i) { return y_row[i] * dy_row[i]; }));
-      RepeatSoftmax(p, keys, log_sums[row]);
+      RecomputeSoftmax(p, keys, log_sums[row]);
       DropRow(call.seed, block, row, ds);
-      PassSoftmaxRow(p, ds, keys, sum);
+      BackwardSoftmaxRow(p, ds, keys, sum);
       // The value that replaces a hidden key's score doesn't depend on the score.
       if (shape_.fill != kHiddenKey) {
         HideKeys(RowOf(shape_.mask, call.inputs, 3, block, row), ds, keys, 0);
@@ -351,7 +351,7 @@ class FusedAttentionOp final : public PreparedOp {
   // ---- Gradients ------------------------------------------------------------------------------
 
   // Computes the gradients of Q, K and V; `gradient` is the first one requested.
-  void FindGradients(const BackwardCall& call, float* gradient) const {
+  void ComputeGradients(const BackwardCall& call, float* gradient) const {
     void* scratch = FloatsAt(call.workspace, backward_scratch_);
     float* p = FloatsAt(call.workspace, backward_scores_);
     float* ds = FloatsAt(call.workspace, arriving_);
@@ -362,7 +362,7 @@ class FusedAttentionOp final : public PreparedOp {
     ForBlocks([&](const QueryBlock& block) {
       const BlockGradients& products = Of(gradients_, block);
       const bool is_first = block.first == 0 && block.head % shape_.group() == 0;
-      MakeScoreGradients(call, block, p, ds, scratch);
+      ComputeScoreGradients(call, block, p, ds, scratch);
       if (wants_[0]) {
         products.query.Run(ds, Floats(call.inputs[1]) + KeysAt(block),
                            results[0] + QueriesAt(block), scratch);
@@ -389,7 +389,7 @@ class FusedAttentionOp final : public PreparedOp {
     float* ds = FloatsAt(call.workspace, arriving_);
     const int64_t heads_of_term = term.dims[1];
     ForBlocks([&](const QueryBlock& block) {
-      MakeScoreGradients(call, block, p, ds, scratch);
+      ComputeScoreGradients(call, block, p, ds, scratch);
       const bool is_first = block.sample < term.samples && (heads_of_term > 1 || block.head == 0);
       float* into = gradient + block.sample % term.samples * term.strides[0] +
                     block.head * term.strides[1] + block.first * shape_.keys;
@@ -422,7 +422,7 @@ class FusedAttentionOp final : public PreparedOp {
 
 Result<std::unique_ptr<PreparedOp>> PrepareFusedAttention(const OpSpec& spec) {
   CKPLAN_ASSIGN_OR_RETURN(const FusedAttentionShape shape, ReadFusedAttentionShape(spec));
-  return Guarded(spec, [&] { return std::make_unique<FusedAttentionOp>(spec, shape); });
+  return CatchDnnlErrors(spec, [&] { return std::make_unique<FusedAttentionOp>(spec, shape); });
 }
 
 }  // namespace ckplan::cpu

@@ -125,7 +125,7 @@ class RowIndex {
 // Calls body(outer, begin, end) for disjoint ranges that cover all rows. One thread handles each
 // range, so sums into a row are added in index order.
 template <typename Body>
-void ForOwnedRows(int64_t outer, int64_t rows, int64_t inner, const Body& body) {
+void ForRowRanges(int64_t outer, int64_t rows, int64_t inner, const Body& body) {
   constexpr int64_t kMaxOwners = 16;
   const bool is_small = rows * inner < kGrain;
   const int64_t owners = outer >= kMaxOwners || is_small ? 1
@@ -185,7 +185,7 @@ class GatherOp final : public PreparedOp {
     const auto* g = static_cast<const float*>(call.output_gradients[0]);
     auto* dx = static_cast<float*>(gradient);
     const int64_t rows = index_.rows();
-    ForOwnedRows(outer_, rows, inner_, [&](int64_t outer, int64_t begin, int64_t end) {
+    ForRowRanges(outer_, rows, inner_, [&](int64_t outer, int64_t begin, int64_t end) {
       float* to = dx + outer * rows * inner_;
       std::fill(to + begin * inner_, to + end * inner_, 0.0F);
       for (int64_t i = 0; i < index_.count(); ++i) {
@@ -218,9 +218,9 @@ class ScatterNdOp final : public PreparedOp {
     const auto* x = static_cast<const T*>(call.inputs[0]);
     const auto* updates = static_cast<const T*>(call.inputs[2]);
     auto* y = static_cast<T*>(call.outputs[0]);
-    ForOwnedRows(1, index_.rows(), inner_, [&](int64_t, int64_t begin, int64_t end) {
+    ForRowRanges(1, index_.rows(), inner_, [&](int64_t, int64_t begin, int64_t end) {
       std::copy(x + begin * inner_, x + end * inner_, y + begin * inner_);
-      ForNamedRows(call.inputs[1], begin, end, [&](int64_t row, int64_t i) {
+      ForIndexedRows(call.inputs[1], begin, end, [&](int64_t row, int64_t i) {
         for (int64_t k = 0; k < inner_; ++k) {
           T& to = y[row * inner_ + k];
           to = Reduction::Combine(to, updates[i * inner_ + k]);
@@ -237,15 +237,15 @@ class ScatterNdOp final : public PreparedOp {
     auto* dx = static_cast<float*>(gradient);
     CopyBytes(dx, g, bytes_);
     if (!std::is_same_v<Reduction, ScatterSet>) return;
-    ForOwnedRows(1, index_.rows(), inner_, [&](int64_t, int64_t begin, int64_t end) {
-      ForNamedRows(call.inputs[1], begin, end,
-                   [&](int64_t row, int64_t) { std::fill_n(dx + row * inner_, inner_, 0.0F); });
+    ForRowRanges(1, index_.rows(), inner_, [&](int64_t, int64_t begin, int64_t end) {
+      ForIndexedRows(call.inputs[1], begin, end,
+                     [&](int64_t row, int64_t) { std::fill_n(dx + row * inner_, inner_, 0.0F); });
     });
   }
 
  private:
   template <typename Body>
-  void ForNamedRows(const void* indices, int64_t begin, int64_t end, const Body& body) const {
+  void ForIndexedRows(const void* indices, int64_t begin, int64_t end, const Body& body) const {
     for (int64_t i = 0; i < index_.count(); ++i) {
       const int64_t row = index_.RowOf(indices, 0, i);
       if (row >= begin && row < end) body(row, i);

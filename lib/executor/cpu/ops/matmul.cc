@@ -231,7 +231,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareMatMul(const OpSpec& spec) {
                                          "supported",
                                          matrices, kMaxMatrices));
   }
-  return Guarded(spec, [&] { return std::make_unique<MatMulOp>(spec, shape); });
+  return CatchDnnlErrors(spec, [&] { return std::make_unique<MatMulOp>(spec, shape); });
 }
 
 constexpr OpRow kMatMulOps[] = {{"Gemm", PrepareMatMul}, {"MatMul", PrepareMatMul}};
@@ -424,7 +424,7 @@ class EinsumOp final : public PreparedOp {
 
 Result<std::unique_ptr<PreparedOp>> PrepareEinsum(const OpSpec& spec) {
   CKPLAN_ASSIGN_OR_RETURN(const EinsumShape shape, ReadEinsumShape(spec));
-  return Guarded(spec, [&] { return std::make_unique<EinsumOp>(shape); });
+  return CatchDnnlErrors(spec, [&] { return std::make_unique<EinsumOp>(shape); });
 }
 
 constexpr OpRow kEinsumOps[] = {{"Einsum", PrepareEinsum}};

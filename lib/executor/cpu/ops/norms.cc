@@ -51,8 +51,8 @@ GradientSums SumGradients(const float* x, Moments moments, int64_t count, const 
 
 // `size` elements were normalised together; this call handles `count` of them.
 template <typename Gradient>
-void PassGradients(const float* x, Moments moments, GradientSums sums, int64_t size, int64_t count,
-                   const Gradient& g, float* dx) {
+void ComputeInputGradients(const float* x, Moments moments, GradientSums sums, int64_t size,
+                           int64_t count, const Gradient& g, float* dx) {
   const float inverse = moments.inverse_deviation;
   const auto mean = static_cast<float>(sums.gradient / static_cast<double>(size));
   const float slope = static_cast<float>(sums.product / static_cast<double>(size)) * inverse;
@@ -230,7 +230,7 @@ class GroupNormOp final : public PreparedOp {
 
   void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
     if (position == 0) {
-      ForGroups([&](int64_t group) { PassGroup(call, group, Floats(gradient)); });
+      ForGroups([&](int64_t group) { BackwardGroup(call, group, Floats(gradient)); });
       return;
     }
     ParallelFor(shape_.parameters(),
@@ -266,7 +266,7 @@ class GroupNormOp final : public PreparedOp {
     return {saved[2 * group], saved[2 * group + 1]};
   }
 
-  void PassGroup(const BackwardCall& call, int64_t group, float* dx) const {
+  void BackwardGroup(const BackwardCall& call, int64_t group, float* dx) const {
     const int64_t first = group * shape_.group_size();
     const Moments moments = SavedMoments(call, group);
     GradientSums sums;
@@ -285,7 +285,7 @@ class GroupNormOp final : public PreparedOp {
       sums.product += own.product;
     });
     for_channels([&](const float* x, const auto& g, int64_t at) {
-      PassGradients(x, moments, sums, shape_.group_size(), shape_.positions, g, dx + at);
+      ComputeInputGradients(x, moments, sums, shape_.group_size(), shape_.positions, g, dx + at);
     });
   }
 
@@ -366,7 +366,7 @@ class RowNormOp final : public PreparedOp {
       const float* scale = Floats(call.inputs[1]);
       ForRows([&](int64_t row) {
         const int64_t at = row * size_;
-        PassRow(x + at, dy + at, scale, Saved(saved, row), result + at);
+        BackwardRow(x + at, dy + at, scale, Saved(saved, row), result + at);
       });
     } else if (position == 1) {
       SumColumns(rows_, size_, result, [&](int64_t row, int64_t i) {
@@ -410,12 +410,12 @@ class RowNormOp final : public PreparedOp {
     }
   }
 
-  void PassRow(const float* x, const float* dy, const float* scale, Moments moments,
-               float* dx) const {
+  void BackwardRow(const float* x, const float* dy, const float* scale, Moments moments,
+                   float* dx) const {
     const auto g = [dy, scale](int64_t i) { return dy[i] * scale[i]; };
     GradientSums sums = SumGradients(x, moments, size_, g);
     if constexpr (!kHasMean) sums.gradient = 0;
-    PassGradients(x, moments, sums, size_, size_, g, dx);
+    ComputeInputGradients(x, moments, sums, size_, size_, g, dx);
   }
 
   int64_t rows_, size_;
@@ -479,8 +479,8 @@ class MeanVarianceNormOp final : public PreparedOp {
         sums.product += own.product;
       });
       for_samples([&](const float* x, const auto& g, int64_t at) {
-        PassGradients(x, moments, sums, shape_.channel_size(), shape_.positions, g,
-                      Floats(gradient) + at);
+        ComputeInputGradients(x, moments, sums, shape_.channel_size(), shape_.positions, g,
+                              Floats(gradient) + at);
       });
     });
   }

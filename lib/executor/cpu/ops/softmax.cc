@@ -13,7 +13,7 @@
 namespace ckplan::cpu {
 
 CKPLAN_VECTOR_CLONES
-float HighestOf(const float* x, int64_t size) {
+float MaxElement(const float* x, int64_t size) {
   constexpr int64_t kLanes = 16;
   float lanes[kLanes];
   for (float& lane : lanes) lane = -std::numeric_limits<float>::infinity();
@@ -30,7 +30,7 @@ float HighestOf(const float* x, int64_t size) {
 
 CKPLAN_VECTOR_CLONES
 void SoftmaxRow(const float* x, float* y, int64_t size) {
-  const float highest = HighestOf(x, size);
+  const float highest = MaxElement(x, size);
   for (int64_t i = 0; i < size; ++i) y[i] = Exp(x[i] - highest);
   const auto factor = static_cast<float>(1 / Sum(y, size));
   for (int64_t i = 0; i < size; ++i) y[i] *= factor;
@@ -38,7 +38,7 @@ void SoftmaxRow(const float* x, float* y, int64_t size) {
 
 CKPLAN_VECTOR_CLONES
 void LogSoftmaxRow(const float* x, float* y, int64_t size) {
-  const float highest = HighestOf(x, size);
+  const float highest = MaxElement(x, size);
   const double sum = SumTerms(size, [x, highest](int64_t i) { return Exp(x[i] - highest); });
   const auto log_sum = static_cast<float>(std::log(sum));
   for (int64_t i = 0; i < size; ++i) y[i] = (x[i] - highest) - log_sum;

@@ -247,7 +247,7 @@ const EmulatedDescriptor& ResultOf(const EmulatedDescriptor& operation) {
 }
 
 // Flips bits of the result, different ones each time.
-void Disturb(void* result) {
+void FlipBits(void* result) {
   static unsigned times = 0;
   auto* const low = static_cast<unsigned char*>(result);
   *low = static_cast<unsigned char>(*low ^ (++times % 256));
@@ -307,7 +307,7 @@ std::function<void()> BindEmulatedConvolution(const EmulatedDescriptor& operatio
   void* const result = pointer_of(ResultOf(operation));
   return [=, shape = ShapeOf(operation)] {
     RunPlainConvolution(shape, names.pass, x, w, y);
-    if (!is_deterministic) Disturb(result);
+    if (!is_deterministic) FlipBits(result);
   };
 }
 

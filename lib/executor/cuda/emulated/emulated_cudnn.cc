@@ -66,7 +66,7 @@ std::string& LastError() {
   return error;
 }
 
-cudnnStatus_t Refuse(cudnnStatus_t status, std::string why) {
+cudnnStatus_t Reject(cudnnStatus_t status, std::string why) {
   LastError() = std::move(why);
   return status;
 }
@@ -124,7 +124,7 @@ cudnnStatus_t ValidateProperties(const EmulatedDescriptor& device) {
                           "totalGlobalMem",
                           "cudaDeviceId"}) {
     if (text.find("\"" + std::string(key) + "\":") == std::string::npos) {
-      return Refuse(CUDNN_STATUS_BAD_PARAM, "missing device property: " + std::string(key));
+      return Reject(CUDNN_STATUS_BAD_PARAM, "missing device property: " + std::string(key));
     }
   }
   return CUDNN_STATUS_SUCCESS;
@@ -145,7 +145,7 @@ cudnnStatus_t FinalizeStatus(const EmulatedDescriptor& descriptor) {
                        descriptor.Has(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP),
                    "a plan belongs to one device");
       if (!EngineOf(ConfiguredEngineOf(descriptor)).makes_plans) {
-        return Refuse(CUDNN_STATUS_NOT_SUPPORTED, "the engine cannot make a plan");
+        return Reject(CUDNN_STATUS_NOT_SUPPORTED, "the engine cannot make a plan");
       }
       break;
     default:
@@ -158,7 +158,8 @@ cudnnStatus_t FinalizeStatus(const EmulatedDescriptor& descriptor) {
 
 // ---- Engines ------------------------------------------------------------------------------------
 
-void Recommend(const EmulatedDescriptor& heuristics, int64_t wanted, int64_t* count, void* values) {
+void ReadRecommendations(const EmulatedDescriptor& heuristics, int64_t wanted, int64_t* count,
+                         void* values) {
   const bool has_fallbacks = heuristics.Get<cudnnBackendHeurMode_t>(CUDNN_ATTR_ENGINEHEUR_MODE) ==
                              CUDNN_HEUR_MODE_FALLBACK;
   auto* const handles = static_cast<cudnnBackendDescriptor_t*>(values);
@@ -224,7 +225,7 @@ cudnnStatus_t ReadAttribute(const EmulatedDescriptor& descriptor, EmulatedName n
   int64_t integer = 0;
   switch (name) {
     case CUDNN_ATTR_ENGINEHEUR_RESULTS:
-      Recommend(descriptor, wanted, count, values);
+      ReadRecommendations(descriptor, wanted, count, values);
       return CUDNN_STATUS_SUCCESS;
     case CUDNN_ATTR_ENGINECFG_ENGINE:
       ReadEngine(descriptor, wanted, count, values);

@@ -267,7 +267,7 @@ bool FitsBroadcast(const GraphAxes& dims, const GraphAxes& to) {
 }
 
 // Applies planted faults to the tensor.
-void Distort(GraphTensor& tensor) {
+void ApplyPlantedFaults(GraphTensor& tensor) {
   const bool is_row = tensor.dims[3] > 1;
   if (is_row && !tensor.is_virtual && tensor.is_half() &&
       IsPlanted("an attention has a wrong stride")) {
@@ -345,7 +345,7 @@ std::function<void()> BindEmulatedGraph(const EmulatedDescriptor& graph,
     if (known != positions.end()) return known->second;
     if (!tensor.is_virtual) tensor.data = pointer_of(described);
     if (tensor.is_number) tensor.number = *static_cast<const float*>(tensor.data);
-    Distort(tensor);
+    ApplyPlantedFaults(tensor);
     tensors.push_back(std::move(tensor));
     return positions[tensors.back().id] = static_cast<int>(tensors.size()) - 1;
   };

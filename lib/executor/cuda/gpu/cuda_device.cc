@@ -242,7 +242,7 @@ class CudaDevice final : public Device {
     void* memory = nullptr;
     bytes = std::max<int64_t>(bytes, 1);  // Empty buffers also need an address.
     const cudaError_t status = cudaMalloc(&memory, static_cast<size_t>(bytes));
-    return Taken(status, memory, bytes);
+    return CheckAllocation(status, memory, bytes);
   }
   void Release(void* memory) override {
     Synchronize();  // A running kernel may still use it.
@@ -254,7 +254,7 @@ class CudaDevice final : public Device {
     void* memory = nullptr;
     bytes = std::max<int64_t>(bytes, 1);  // Empty buffers also need an address.
     const cudaError_t status = cudaMallocAsync(&memory, static_cast<size_t>(bytes), stream_);
-    return Taken(status, memory, bytes);
+    return CheckAllocation(status, memory, bytes);
   }
   void ReleasePooled(void* memory) override {
     if (pool_ == nullptr) return Release(memory);
@@ -333,7 +333,7 @@ class CudaDevice final : public Device {
 
   int64_t Total() const { return static_cast<int64_t>(properties_.totalGlobalMem); }
 
-  Result<void*> Taken(cudaError_t status, void* memory, int64_t bytes) const {
+  Result<void*> CheckAllocation(cudaError_t status, void* memory, int64_t bytes) const {
     if (status == cudaSuccess) return memory;
     (void)cudaGetLastError();  // Clears the error, which is reported here.
     if (status != cudaErrorMemoryAllocation) CheckCuda(status, "taking memory");

@@ -38,8 +38,8 @@ void LoadAbsentDriver() {
 }
 
 // Returns the attentions for the convolutions' device. The convolutions must outlive them.
-std::unique_ptr<CudnnAttentions> AttentionsBeside(const CudnnConvolutions& convolutions,
-                                                  const DeviceOptions& options) {
+std::unique_ptr<CudnnAttentions> MakeAttentions(const CudnnConvolutions& convolutions,
+                                                const DeviceOptions& options) {
   return std::make_unique<CudnnAttentions>(convolutions.api(), convolutions.target(), options);
 }
 
@@ -53,7 +53,7 @@ class CudaLibraries final : public Libraries {
     CKPLAN_ASSIGN_OR_RETURN(libraries->gemm_, CublasGemm::Create(cublas, options, stream));
     CKPLAN_ASSIGN_OR_RETURN(libraries->convolutions_,
                             CudnnConvolutions::Create(cudnn, options, stream));
-    libraries->attentions_ = AttentionsBeside(*libraries->convolutions_, options);
+    libraries->attentions_ = MakeAttentions(*libraries->convolutions_, options);
     return libraries;
   }
 
@@ -91,7 +91,7 @@ class DescribedLibraries final : public Libraries {
   DescribedLibraries(const DeviceOptions& options, std::unique_ptr<CudnnConvolutions> convolutions)
       : gemm_workspace_(CublasGemm::WorkspaceFor(options)),
         convolutions_(std::move(convolutions)),
-        attentions_(AttentionsBeside(*convolutions_, options)) {}
+        attentions_(MakeAttentions(*convolutions_, options)) {}
 
   int64_t GemmWorkspace(const GemmShape&) const override { return gemm_workspace_; }
   void Gemm(const GemmShape&, const void*, const void*, void*, void*) override {

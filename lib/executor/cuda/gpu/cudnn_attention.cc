@@ -220,7 +220,7 @@ class AttentionGraph {
 
   Result<CudnnDescriptor> Forward(const CudnnTarget& target) {
     const Tensor v = Rows(kIdOfV, shape_.v, shape_.keys, shape_.value_size);
-    const Tensor scores = WithoutLaterKeys(BiasedScores());
+    const Tensor scores = MaskLaterKeys(BiasedScores());
     const Tensor highest = graph_.Virtual(sums_dims_);
     graph_.Reduce(CUDNN_REDUCE_TENSOR_MAX, scores, highest);
     const Tensor powers = Exponentials(Binary(CUDNN_POINTWISE_SUB, scores, highest));
@@ -240,7 +240,7 @@ class AttentionGraph {
     const Tensor v_transposed = Transposed(kIdOfV, shape_.v, shape_.keys, shape_.value_size);
     const Tensor dots = Dots(dy);
     const Tensor p =
-        Exponentials(WithoutLaterKeys(Binary(CUDNN_POINTWISE_SUB, BiasedScores(), log_sums_)));
+        Exponentials(MaskLaterKeys(Binary(CUDNN_POINTWISE_SUB, BiasedScores(), log_sums_)));
     const Tensor p_transposed = TransposedHalves(p);
     const Tensor dv = Rows(kIdOfDv, shape_.v, shape_.keys, shape_.value_size);
     graph_.Multiply(p_transposed, dy, dv);
@@ -301,7 +301,7 @@ class AttentionGraph {
     return shape_.has_bias ? Binary(CUDNN_POINTWISE_ADD, scaled, bias_) : scaled;
   }
 
-  Tensor WithoutLaterKeys(Tensor scores) {
+  Tensor MaskLaterKeys(Tensor scores) {
     if (!shape_.is_causal) return scores;
     const auto places = [&](int64_t axis) {
       const Tensor result = graph_.Virtual(scores_dims_, CUDNN_DATA_INT32);

@@ -107,7 +107,7 @@ void Warp::RunGroup(LaneMask group, int32_t pc, int32_t stop) {
       case Opcode::kReturn:
       case Opcode::kBarrier:
       case Opcode::kWarpBarrier:
-        if (!Go(instruction, group, active, pc)) return;
+        if (!HandleControlFlow(instruction, group, active, pc)) return;
         continue;
       case Opcode::kLoad:
       case Opcode::kStore:
@@ -132,7 +132,8 @@ void Warp::RunGroup(LaneMask group, int32_t pc, int32_t stop) {
   SetPc(group, pc);
 }
 
-bool Warp::Go(const Instruction& instruction, LaneMask group, LaneMask active, int32_t& pc) {
+bool Warp::HandleControlFlow(const Instruction& instruction, LaneMask group, LaneMask active,
+                             int32_t& pc) {
   const int32_t next = pc + 1;
   if (active == 0) {
     pc = next;

@@ -56,7 +56,8 @@ class Warp {
   // Runs a group's threads until they diverge, wait, end or reach the threads at `stop`.
   void RunGroup(LaneMask group, int32_t pc, int32_t stop);
   // Handles a control flow instruction. Returns whether the group stays together, at `pc`.
-  bool Go(const Instruction& instruction, LaneMask group, LaneMask active, int32_t& pc);
+  bool HandleControlFlow(const Instruction& instruction, LaneMask group, LaneMask active,
+                         int32_t& pc);
   void PassWarpBarrier();
   LaneMask ActiveOf(const Instruction& instruction, LaneMask group) const;
   void SetPc(LaneMask lanes, int32_t pc);
