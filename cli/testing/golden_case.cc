@@ -114,7 +114,7 @@ Result<std::vector<NamedCase>> ReadCases(const std::filesystem::path& folder) {
     for (BundleEntry& entry : bundle.entries) {
       const auto [other, is_new] = bundle_of.emplace(entry.name, file);
       if (!is_new) {
-        return MakeError(ErrorCode::kInvalidInput, fmt::format("{}: {} has a case named '{}', too",
+        return MakeError(ErrorCode::kInvalidInput, fmt::format("{}: {} also has a case named '{}'",
                                                                file, other->second, entry.name));
       }
       Result<GoldenCase> golden = ParseGoldenCase(entry.text);

@@ -53,7 +53,7 @@ using Buffers = std::vector<std::unique_ptr<WatchedBuffer>>;
 void CheckGuards(const Buffers& buffers, std::string_view what, std::vector<std::string>& faults) {
   for (size_t i = 0; i < buffers.size(); ++i) {
     if (buffers[i] != nullptr && !buffers[i]->AreGuardsIntact()) {
-      faults.push_back(fmt::format("it writes outside of {} {}", what, i));
+      faults.push_back(fmt::format("it writes outside {} {}", what, i));
     }
   }
 }
@@ -228,7 +228,7 @@ ForwardResult RunForward(Backend& backend, PreparedOp& op, const OpSpec& spec,
     }
   }
   if (FirstPoisoned(result.statistic, ElementType::kInt32) >= 0) {
-    result.faults.push_back("it leaves a part of the statistic unwritten");
+    result.faults.push_back("it leaves part of the statistic unwritten");
   }
   return result;
 }

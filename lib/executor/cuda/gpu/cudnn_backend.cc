@@ -197,8 +197,8 @@ class PlanSearch {
     }
     if (limit_ && !is_found_) {
       return refuse(
-          fmt::format("it takes at least {0} bytes of workspace, which is more than the limit; "
-                      "raise the workspace limit to {0}",
+          fmt::format("it needs at least {0} bytes of workspace, more than the limit; raise the "
+                      "workspace limit to {0}",
                       best_->choice.workspace));
     }
     return std::shared_ptr<const CudnnPlan>(std::make_shared<const CudnnPlan>(std::move(*best_)));

@@ -89,7 +89,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareComparison(const OpSpec& spec, Device
     case ElementType::kBool:
       return Prepared<BinaryMap<uint8_t, uint8_t, F>>(spec, device);
   }
-  return Unsupported(spec, "its inputs are of an unknown element type");
+  return Unsupported(spec, "its inputs have an unknown element type");
 }
 
 template <typename F>
@@ -276,7 +276,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareWhere(const OpSpec& spec, Device& dev
     case ElementType::kBFloat16:
       return Prepared<WhereOp>(spec, device);
   }
-  return Unsupported(spec, "its inputs are of an unknown element type");
+  return Unsupported(spec, "its inputs have an unknown element type");
 }
 
 constexpr OpRow kLogicOps[] = {

@@ -338,8 +338,7 @@ class FloatMapOp final : public PreparedOp {
 
 // Base class of elementwise operators with two inputs, each broadcast to the output.
 // lib/executor/scalar/binary.h defines Op.
-inline constexpr std::string_view kTooManyAxes =
-    "its operands are broadcast in a way that leaves more than 8 axes";
+inline constexpr std::string_view kTooManyAxes = "its operands' broadcast needs more than 8 axes";
 
 inline Layout BinaryLayout(const OpSpec& spec) {
   return BroadcastLayout(spec.output(0).dims, {spec.input(0).dims, spec.input(1).dims});

@@ -39,7 +39,7 @@ class MoveOp final : public PreparedOp {
   bool leaves_out_;
 };
 
-constexpr std::string_view kTooManyAxes = "it moves more axes than its kernel walks";
+constexpr std::string_view kTooManyAxes = "it moves more axes than its kernel supports";
 
 Result<std::unique_ptr<PreparedOp>> PrepareMove(const OpSpec& spec, Device& device) {
   CKPLAN_ASSIGN_OR_RETURN(const MoveShape shape, ReadMoveShape(spec));

@@ -167,7 +167,8 @@ void WithAxisCount(size_t axes, const Body& body) {
 Result<SeparableMap> SeparableMap::Create(const OpSpec& spec, Device& device,
                                           const std::vector<AxisTaps>& axes) {
   const std::vector<AxisTaps> merged = MergeIdentities(axes);
-  if (merged.size() > kMaxAxes) return Unsupported(spec, "it has more axes than its kernel walks");
+  if (merged.size() > kMaxAxes)
+    return Unsupported(spec, "it has more axes than its kernel supports");
   SeparableMap map;
   map.count_ = 1;
   for (const AxisTaps& axis : merged) map.count_ *= axis.output_size();

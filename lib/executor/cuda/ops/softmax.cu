@@ -125,7 +125,7 @@ class SoftmaxOp final : public PreparedOp {
 template <bool kIsLog>
 Result<std::unique_ptr<PreparedOp>> PrepareSoftmax(const OpSpec& spec, Device& device) {
   CKPLAN_ASSIGN_OR_RETURN(const SoftmaxShape shape, ReadSoftmaxShape(spec));
-  if (IsGuarded(spec)) return Unsupported(spec, "its NaNs are to become zeros");
+  if (IsGuarded(spec)) return Unsupported(spec, "it must replace NaNs with zeros");
   return Prepared<SoftmaxOp<kIsLog>>(spec, device, shape);
 }
 

@@ -268,7 +268,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareCastOf(const OpSpec& spec, Device& de
     case ElementType::kBool:
       return Prepared<MapOp<From, uint8_t, scalar::ToBool>>(spec, device);
   }
-  return Unsupported(spec, "its output is of an unknown type");
+  return Unsupported(spec, "its output has an unknown type");
 }
 
 Result<std::unique_ptr<PreparedOp>> PrepareFloatCast(const OpSpec& spec, Device& device) {
@@ -283,7 +283,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareFloatCast(const OpSpec& spec, Device&
     case ElementType::kBool:
       return Prepared<FloatMapOp<uint8_t, scalar::ToBool>>(spec, device);
   }
-  return Unsupported(spec, "its output is of an unknown type");
+  return Unsupported(spec, "its output has an unknown type");
 }
 
 Result<std::unique_ptr<PreparedOp>> PrepareCast(const OpSpec& spec, Device& device) {
@@ -298,7 +298,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareCast(const OpSpec& spec, Device& devi
     case ElementType::kBool:
       return PrepareCastOf<uint8_t>(spec, device);
   }
-  return Unsupported(spec, "its input is of an unknown type");
+  return Unsupported(spec, "its input has an unknown type");
 }
 
 constexpr OpRow kClipCastOps[] = {
