@@ -270,10 +270,11 @@ Result<uint64_t> SeedOf(const ExecOptions& options) {
 }
 
 Result<int> CountOf(const std::optional<std::string>& text, std::string_view flag, int otherwise,
-                    int least) {
+                    int min_count) {
   if (!text) return otherwise;
   constexpr int kMax = 1'000'000;
-  CKPLAN_ASSIGN_OR_RETURN(const int64_t count, ParseInteger(*text, std::string(flag), least, kMax));
+  CKPLAN_ASSIGN_OR_RETURN(const int64_t count,
+                          ParseInteger(*text, std::string(flag), min_count, kMax));
   return static_cast<int>(count);
 }
 

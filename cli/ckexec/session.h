@@ -67,6 +67,6 @@ std::string PlanningStep(const ExecOptions& options, std::string_view measured);
 // Parse a numeric option, or return its default.
 Result<uint64_t> SeedOf(const ExecOptions& options);
 Result<int> CountOf(const std::optional<std::string>& text, std::string_view flag, int otherwise,
-                    int least);
+                    int min_count);
 
 }  // namespace ckplan

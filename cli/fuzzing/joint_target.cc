@@ -81,14 +81,14 @@ void PlanWith(std::string_view algorithm, const JointGraph& graph) {
   request.algorithm = algorithm;
   request.effort = SearchEffort::kQuick;
   request.budget.kind = Budget::Kind::kMin;
-  const Result<Plan> least = MakePlan(graph, request, {});
-  if (!least.ok()) {
+  const Result<Plan> minimum = MakePlan(graph, request, {});
+  if (!minimum.ok()) {
     // Without a backward pass torch-budget has nothing to decide.
-    CKPLAN_CHECK(least.error().code == ErrorCode::kUnsupported, least.error().message);
+    CKPLAN_CHECK(minimum.error().code == ErrorCode::kUnsupported, minimum.error().message);
     return;
   }
-  CheckByReplay(graph, *least);
-  const Bytes low = least->figures.peak;
+  CheckByReplay(graph, *minimum);
+  const Bytes low = minimum->figures.peak;
   const Bytes high = KeepAllPeak(graph);
   if (high <= low) return;
   request.budget = Budget::Of(low + Bytes((high - low).count() / 2));

@@ -204,20 +204,20 @@ void RunOperator(Backend& backend, PreparedOp& op, const KernelRun& run, bool ha
 
 // Sets which gradients are requested and which arrive, as in a training step with this operator.
 bool SetRoles(const reference::OpCase& op_case, OpSpec* spec) {
-  std::vector<bool> wants, is_constant, arrives;
+  std::vector<bool> needs_gradient, is_constant, arrives;
   for (size_t i = 0; i < op_case.contents.size(); ++i) {
-    wants.push_back(op_case.contents[i].needs_gradient && spec->inputs[i].is_present &&
-                    IsDifferentiable(*spec, i));
+    needs_gradient.push_back(op_case.contents[i].needs_gradient && spec->inputs[i].is_present &&
+                             IsDifferentiable(*spec, i));
     is_constant.push_back(op_case.contents[i].is_constant);
   }
-  bool any = std::find(wants.begin(), wants.end(), true) != wants.end();
+  bool any = std::find(needs_gradient.begin(), needs_gradient.end(), true) != needs_gradient.end();
   bool any_arrives = false;
   for (const Operand& output : spec->outputs) {
     arrives.push_back(any && output.is_present && IsFloat(output.type));
     any_arrives |= arrives.back();
   }
-  if (!any_arrives) wants.assign(wants.size(), false);
-  reference::SetGradientRoles(*spec, wants, is_constant, arrives);
+  if (!any_arrives) needs_gradient.assign(needs_gradient.size(), false);
+  reference::SetGradientRoles(*spec, needs_gradient, is_constant, arrives);
   return any && any_arrives;
 }
 

@@ -60,7 +60,7 @@ class WorkLane {
   ~WorkLane() {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      wanted_ = begun_;
+      needed_ = begun_;
       has_ended_ = true;
     }
     changed_.notify_all();
@@ -74,13 +74,13 @@ class WorkLane {
     const std::lock_guard<std::mutex> lock(mutex_);
     queue_.push_back(std::move(work));
     ++begun_;
-    if (!is_late_) wanted_ = begun_;
+    if (!is_late_) needed_ = begun_;
     changed_.notify_all();
     return begun_;
   }
   void WaitFor(size_t number) {
     std::unique_lock<std::mutex> lock(mutex_);
-    wanted_ = std::max(wanted_, number);
+    needed_ = std::max(needed_, number);
     changed_.notify_all();
     changed_.wait(lock, [&] { return done_ >= number; });
   }
@@ -97,8 +97,8 @@ class WorkLane {
   void Work() {
     std::unique_lock<std::mutex> lock(mutex_);
     for (;;) {
-      changed_.wait(lock, [&] { return done_ < wanted_ || has_ended_; });
-      if (done_ == wanted_) return;
+      changed_.wait(lock, [&] { return done_ < needed_ || has_ended_; });
+      if (done_ == needed_) return;
       const std::function<void()> work = std::move(queue_.front());
       queue_.pop_front();
       lock.unlock();
@@ -114,7 +114,7 @@ class WorkLane {
   std::condition_variable changed_;
   std::deque<std::function<void()>> queue_;  // Tasks that have not begun.
   size_t begun_ = 0;                         // Number of tasks begun.
-  size_t wanted_ = 0;                        // Tasks up to this number may run.
+  size_t needed_ = 0;                        // Tasks up to this number may run.
   size_t done_ = 0;
   bool has_ended_ = false;
   std::thread thread_;  // Must be the last member: the thread uses the others.

@@ -150,7 +150,7 @@ class Comparison {
   }
 
   void SetRoles() {
-    std::vector<bool> wants;
+    std::vector<bool> needs_gradient;
     std::vector<bool> is_constant;
     std::vector<bool> arrives;
     for (const Operand& output : wide_.outputs) {
@@ -158,12 +158,14 @@ class Comparison {
     }
     const bool has_float = std::find(arrives.begin(), arrives.end(), true) != arrives.end();
     for (size_t i = 0; i < wide_.inputs.size(); ++i) {
-      wants.push_back(has_float && case_.contents[i].needs_gradient && IsDifferentiable(wide_, i));
+      needs_gradient.push_back(has_float && case_.contents[i].needs_gradient &&
+                               IsDifferentiable(wide_, i));
       is_constant.push_back(case_.contents[i].is_constant);
     }
-    wants_any_ = std::find(wants.begin(), wants.end(), true) != wants.end();
-    if (!wants_any_) arrives.assign(arrives.size(), false);
-    SetGradientRoles(wide_, wants, is_constant, arrives);
+    needs_any_gradient_ =
+        std::find(needs_gradient.begin(), needs_gradient.end(), true) != needs_gradient.end();
+    if (!needs_any_gradient_) arrives.assign(arrives.size(), false);
+    SetGradientRoles(wide_, needs_gradient, is_constant, arrives);
     narrow_ = wide_;
     for (size_t i = 0; i < narrow_.inputs.size(); ++i) {
       if (IsStoredNarrow(i)) narrow_.inputs[i].type = ElementType::kBFloat16;
@@ -206,7 +208,7 @@ class Comparison {
     made.forward = RunForward(backend_, op, spec, inputs, seed_);
     fail_all(made.forward.faults);
     CheckForwardAgain(op, spec, inputs, made.forward);
-    if (!wants_any_) return made;
+    if (!needs_any_gradient_) return made;
     made.backward = RunBackward(backend_, op, spec, inputs, made.forward, gradients, seed_);
     fail_all(made.backward.faults);
     const BackwardResult again =
@@ -289,7 +291,7 @@ class Comparison {
   Backend& backend_;
   const OpCase case_;
   const uint64_t seed_;
-  bool wants_any_ = false;
+  bool needs_any_gradient_ = false;
   OpSpec wide_;
   OpSpec narrow_;
   OpSpec described_;  // The narrow spec, describing tensors as they lie in memory.

@@ -52,7 +52,8 @@ class Checker {
 
  private:
   void Fail(const std::string& what) {
-    faults_.push_back(fmt::format("{} [seed {}, wants {}]: {}", case_.text, seed_, variant_, what));
+    faults_.push_back(
+        fmt::format("{} [seed {}, gradients {}]: {}", case_.text, seed_, variant_, what));
   }
   void FailAll(const std::vector<std::string>& faults) {
     for (const std::string& fault : faults) Fail(fault);
@@ -95,13 +96,13 @@ class Checker {
     }
   }
 
-  void CheckVariant(const std::vector<bool>& wants, const std::vector<bool>& arrives) {
+  void CheckVariant(const std::vector<bool>& needs_gradient, const std::vector<bool>& arrives) {
     variant_.clear();
-    for (const bool want : wants) variant_ += want ? '1' : '0';
+    for (const bool is_needed : needs_gradient) variant_ += is_needed ? '1' : '0';
     variant_ += "<-";
     for (const bool arrive : arrives) variant_ += arrive ? '1' : '0';
     OpSpec spec = case_.spec;
-    SetGradientRoles(spec, wants, is_constant_, arrives);
+    SetGradientRoles(spec, needs_gradient, is_constant_, arrives);
     auto prepared = backend_.Prepare(spec);
     if (!prepared.ok()) return Fail(prepared.error().message);
     PreparedOp& op = **prepared;
@@ -113,7 +114,7 @@ class Checker {
               fmt::format("output {}", i));
     }
     CheckForwardAgain(op, spec, forward);
-    if (std::find(wants.begin(), wants.end(), true) != wants.end()) {
+    if (std::find(needs_gradient.begin(), needs_gradient.end(), true) != needs_gradient.end()) {
       CheckBackward(op, spec, forward, arrives);
     }
   }

@@ -254,11 +254,11 @@ void MarkReads(OpSpec& spec, Autograd autograd) {
 
 }  // namespace
 
-void SetGradientRoles(OpSpec& spec, const std::vector<bool>& wants,
+void SetGradientRoles(OpSpec& spec, const std::vector<bool>& needs_gradient,
                       const std::vector<bool>& is_constant, const std::vector<bool>& arrives,
                       Autograd autograd) {
   for (size_t i = 0; i < spec.inputs.size(); ++i) {
-    spec.inputs[i].has_gradient = wants[i];
+    spec.inputs[i].has_gradient = needs_gradient[i];
     spec.inputs[i].is_read_by_backward = is_constant[i] && spec.inputs[i].is_present;
   }
   for (size_t i = 0; i < spec.outputs.size(); ++i) {
@@ -266,21 +266,23 @@ void SetGradientRoles(OpSpec& spec, const std::vector<bool>& wants,
     spec.outputs[i].is_read_by_backward = false;
   }
   spec.statistic_bytes = 0;
-  if (std::find(wants.begin(), wants.end(), true) != wants.end()) MarkReads(spec, autograd);
+  if (std::find(needs_gradient.begin(), needs_gradient.end(), true) != needs_gradient.end())
+    MarkReads(spec, autograd);
 }
 
 OpSpec SpecOfCase(const CaseRow& row, Autograd autograd) {
   OpCase parsed = ParseCase(row);
-  std::vector<bool> wants, is_constant, arrives;
+  std::vector<bool> needs_gradient, is_constant, arrives;
   for (size_t i = 0; i < parsed.contents.size(); ++i) {
-    wants.push_back(parsed.contents[i].needs_gradient && IsDifferentiable(parsed.spec, i));
+    needs_gradient.push_back(parsed.contents[i].needs_gradient && IsDifferentiable(parsed.spec, i));
     is_constant.push_back(parsed.contents[i].is_constant);
   }
-  const bool has_any = std::find(wants.begin(), wants.end(), true) != wants.end();
+  const bool has_any =
+      std::find(needs_gradient.begin(), needs_gradient.end(), true) != needs_gradient.end();
   for (const Operand& output : parsed.spec.outputs) {
     arrives.push_back(has_any && output.is_present && IsFloat(output.type));
   }
-  SetGradientRoles(parsed.spec, wants, is_constant, arrives, autograd);
+  SetGradientRoles(parsed.spec, needs_gradient, is_constant, arrives, autograd);
   return std::move(parsed.spec);
 }
 

@@ -75,10 +75,10 @@ Tensor RandomGradient(const Operand& operand, Rng& rng);
 // backward may read, and what forward saves for backward.
 
 // Sets the spec's has_gradient, is_read_by_backward and statistic_bytes, using the table in
-// lib/problem/ops under `autograd`. For each input, `wants` says whether its gradient is requested,
-// and `is_constant` whether it is constant during the step. For each output, `arrives` says whether
-// its gradient arrives.
-void SetGradientRoles(OpSpec& spec, const std::vector<bool>& wants,
+// lib/problem/ops under `autograd`. For each input, `needs_gradient` says whether its gradient is
+// requested, and `is_constant` whether it is constant during the step. For each output, `arrives`
+// says whether its gradient arrives.
+void SetGradientRoles(OpSpec& spec, const std::vector<bool>& needs_gradient,
                       const std::vector<bool>& is_constant, const std::vector<bool>& arrives,
                       Autograd autograd = Autograd::kMinimal);
 

@@ -230,9 +230,9 @@ std::vector<ResizedAxis> AxesOf(const OpSpec& spec, std::span<const Tensor> inpu
                        static_cast<double>(axes[resized[i]].input));
     }
     const std::string policy = spec.String("keep_aspect_ratio_policy", "stretch");
-    const auto [least, most] = std::minmax_element(scales.begin(), scales.end());
+    const auto [min, max] = std::minmax_element(scales.begin(), scales.end());
     if (policy != "stretch" && !scales.empty()) {
-      scales.assign(scales.size(), double{policy == "not_larger" ? *least : *most});
+      scales.assign(scales.size(), double{policy == "not_larger" ? *min : *max});
     }
   }
   for (size_t i = 0; i < resized.size(); ++i) {

@@ -32,16 +32,17 @@ inline DrawnOp DrawnFrom(std::unique_ptr<Backend> backend, const CaseRow& row, d
   drawn.backend = std::move(backend);
   const OpCase parsed = ParseCase(row);
   drawn.spec = parsed.spec;
-  std::vector<bool> wants, constant;
+  std::vector<bool> needs_gradient, constant;
   for (size_t i = 0; i < drawn.spec.inputs.size(); ++i) {
     const Operand& operand = drawn.spec.inputs[i];
-    wants.push_back(IsDifferentiable(drawn.spec, i));
+    needs_gradient.push_back(IsDifferentiable(drawn.spec, i));
     constant.push_back(parsed.contents[i].is_constant);
     const auto count = static_cast<size_t>(operand.elements());
     drawn.inputs.push_back({operand.is_present, operand.type, operand.dims,
                             std::vector<double>(operand.is_present ? count : 0, value)});
   }
-  SetGradientRoles(drawn.spec, wants, constant, std::vector<bool>(drawn.spec.outputs.size(), true));
+  SetGradientRoles(drawn.spec, needs_gradient, constant,
+                   std::vector<bool>(drawn.spec.outputs.size(), true));
   drawn.op = std::move(drawn.backend->Prepare(drawn.spec).value());
   return drawn;
 }

@@ -74,9 +74,9 @@ Dims WeightDims(const ConvShape& shape) {
 
 // Returns the number of samples computed at once: a divisor of the batch.
 int64_t ChunkOf(const ConvShape& shape, int64_t x_bytes, int64_t y_bytes, int64_t w_bytes) {
-  const int64_t wanted = std::max(kChunkBytes, 2 * w_bytes);
+  const int64_t min_bytes = std::max(kChunkBytes, 2 * w_bytes);
   for (int64_t chunk = 1; chunk < shape.batch; ++chunk) {
-    if (shape.batch % chunk == 0 && chunk * (x_bytes + y_bytes) >= wanted) return chunk;
+    if (shape.batch % chunk == 0 && chunk * (x_bytes + y_bytes) >= min_bytes) return chunk;
   }
   return shape.batch;
 }

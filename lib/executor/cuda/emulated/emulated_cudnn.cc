@@ -158,7 +158,7 @@ cudnnStatus_t FinalizeStatus(const EmulatedDescriptor& descriptor) {
 
 // ---- Engines ------------------------------------------------------------------------------------
 
-void ReadRecommendations(const EmulatedDescriptor& heuristics, int64_t wanted, int64_t* count,
+void ReadRecommendations(const EmulatedDescriptor& heuristics, int64_t requested, int64_t* count,
                          void* values) {
   const bool has_fallbacks = heuristics.Get<cudnnBackendHeurMode_t>(CUDNN_ATTR_ENGINEHEUR_MODE) ==
                              CUDNN_HEUR_MODE_FALLBACK;
@@ -166,7 +166,7 @@ void ReadRecommendations(const EmulatedDescriptor& heuristics, int64_t wanted, i
   *count = 0;
   for (const EmulatedEngine& engine : Engines()) {
     if (engine.is_fallback != has_fallbacks) continue;
-    if (*count < wanted) {
+    if (*count < requested) {
       auto described = std::make_shared<EmulatedDescriptor>();
       described->kind = CUDNN_BACKEND_ENGINE_DESCRIPTOR;
       described->is_finalized = true;
@@ -181,20 +181,20 @@ void ReadRecommendations(const EmulatedDescriptor& heuristics, int64_t wanted, i
     }
     ++*count;
   }
-  if (wanted > 0) *count = std::min(*count, wanted);
+  if (requested > 0) *count = std::min(*count, requested);
 }
 
-void ReadEngine(const EmulatedDescriptor& configuration, int64_t wanted, int64_t* count,
+void ReadEngine(const EmulatedDescriptor& configuration, int64_t requested, int64_t* count,
                 void* values) {
   *count = 1;
-  if (wanted == 0) return;
+  if (requested == 0) return;
   const auto engine = FindEmulatedDescriptor(*static_cast<cudnnBackendDescriptor_t*>(values));
   CKPLAN_CHECK(engine->kind == CUDNN_BACKEND_ENGINE_DESCRIPTOR,
                "an engine is read into an engine descriptor");
   *engine = configuration.Part(CUDNN_ATTR_ENGINECFG_ENGINE);
 }
 
-void ReadNotes(const EmulatedEngine& engine, int64_t wanted, int64_t* count, void* values) {
+void ReadNotes(const EmulatedEngine& engine, int64_t requested, int64_t* count, void* values) {
   std::vector<cudnnBackendNumericalNote_t> notes;
   if (engine.has_tensor_cores) notes.push_back(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
   if (!engine.sums_in_float32) notes.push_back(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
@@ -202,7 +202,7 @@ void ReadNotes(const EmulatedEngine& engine, int64_t wanted, int64_t* count, voi
       !IsPlanted("an engine of a convolution hides that it is not deterministic")) {
     notes.push_back(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
   }
-  *count = std::min(wanted, static_cast<int64_t>(notes.size()));
+  *count = std::min(requested, static_cast<int64_t>(notes.size()));
   std::copy_n(notes.begin(), *count, static_cast<cudnnBackendNumericalNote_t*>(values));
 }
 
@@ -219,19 +219,19 @@ int64_t WorkspaceOf(const EmulatedDescriptor& plan) {
          (engine.keeps_score_gradients ? KeptBytesOfEmulatedGraph(GraphOf(plan)) : 0);
 }
 
-cudnnStatus_t ReadAttribute(const EmulatedDescriptor& descriptor, EmulatedName name, int64_t wanted,
-                            int64_t* count, void* values) {
+cudnnStatus_t ReadAttribute(const EmulatedDescriptor& descriptor, EmulatedName name,
+                            int64_t requested, int64_t* count, void* values) {
   CKPLAN_CHECK(descriptor.is_finalized, "a descriptor is finalized before it is read");
   int64_t integer = 0;
   switch (name) {
     case CUDNN_ATTR_ENGINEHEUR_RESULTS:
-      ReadRecommendations(descriptor, wanted, count, values);
+      ReadRecommendations(descriptor, requested, count, values);
       return CUDNN_STATUS_SUCCESS;
     case CUDNN_ATTR_ENGINECFG_ENGINE:
-      ReadEngine(descriptor, wanted, count, values);
+      ReadEngine(descriptor, requested, count, values);
       return CUDNN_STATUS_SUCCESS;
     case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE:
-      ReadNotes(EngineOf(descriptor), wanted, count, values);
+      ReadNotes(EngineOf(descriptor), requested, count, values);
       return CUDNN_STATUS_SUCCESS;
     case CUDNN_ATTR_ENGINE_GLOBAL_INDEX:
       integer = descriptor.Get<int64_t>(name);
@@ -380,10 +380,10 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
 }
 cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor,
                                        cudnnBackendAttributeName_t name,
-                                       cudnnBackendAttributeType_t, int64_t wanted, int64_t* count,
-                                       void* values) {
+                                       cudnnBackendAttributeType_t, int64_t requested,
+                                       int64_t* count, void* values) {
   CountEmulatedCall(__func__);
-  return ckplan::cuda::ReadAttribute(*FindEmulatedDescriptor(descriptor), name, wanted, count,
+  return ckplan::cuda::ReadAttribute(*FindEmulatedDescriptor(descriptor), name, requested, count,
                                      values);
 }
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,

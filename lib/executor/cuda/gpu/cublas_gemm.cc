@@ -12,7 +12,7 @@ namespace ckplan::cuda {
 namespace {
 
 // cuBLAS's own default on Hopper. A larger workspace makes nothing faster.
-constexpr int64_t kWantedWorkspace = int64_t{32} << 20;
+constexpr int64_t kDefaultWorkspace = int64_t{32} << 20;
 
 cudaDataType TypeOf(ElementType type) {
   return type == ElementType::kBFloat16 ? CUDA_R_16BF : CUDA_R_32F;
@@ -61,7 +61,7 @@ Result<std::unique_ptr<CublasGemm>> CublasGemm::Create(const CublasApi& api,
 }
 
 int64_t CublasGemm::WorkspaceFor(const DeviceOptions& options) {
-  return std::min(kWantedWorkspace, options.workspace_limit.value_or(kWantedWorkspace));
+  return std::min(kDefaultWorkspace, options.workspace_limit.value_or(kDefaultWorkspace));
 }
 
 CublasGemm::CublasGemm(const CublasApi& api, const DeviceOptions& options, cublasHandle_t handle)

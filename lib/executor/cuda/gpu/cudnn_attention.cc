@@ -431,7 +431,7 @@ Result<std::unique_ptr<LibraryAttention>> CudnnAttentions::Prepare(
     const bool is_forward = pass == AttentionPass::kForward;
     EngineRules rules;
     rules.what = is_forward ? "attention" : "the gradients of attention";
-    rules.may_use_tensor_cores = true;
+    rules.allows_tensor_cores = true;
     rules.workspace_limit = options_.workspace_limit;
     rules.min_workspace = is_forward ? 0 : ScoreGradientBytes(shape);
     return FindCudnnPlan(api_, target_, graph, rules);

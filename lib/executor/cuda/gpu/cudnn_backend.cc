@@ -160,7 +160,7 @@ class PlanSearch {
  public:
   PlanSearch(const CudnnApi& api, const CudnnTarget& target, const EngineRules& rules)
       : api_(api), target_(target), rules_(rules), limit_(rules.workspace_limit) {
-    if (!limit_ && !rules.may_exceed_default) limit_ = kUsualLimit;
+    if (!limit_ && !rules.can_exceed_default) limit_ = kUsualLimit;
   }
 
   // Returns whether a plan within the limit was found.
@@ -234,7 +234,7 @@ class PlanSearch {
       return RejectEngine("does not sum in float32");
     }
     const bool rounds = choice.uses_tensor_cores || has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
-    if (rounds && !rules_.may_use_tensor_cores) return RejectEngine("computes in TF32");
+    if (rounds && !rules_.allows_tensor_cores) return RejectEngine("computes in TF32");
     CudnnDescriptor plan(api_, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     plan.Set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
     if (target_.handle != nullptr) {

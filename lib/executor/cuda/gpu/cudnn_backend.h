@@ -154,11 +154,11 @@ struct CudnnPlan {
 // Which engines are acceptable.
 struct EngineRules {
   const char* what = "";  // What is computed, for messages.
-  bool may_use_tensor_cores = false;
+  bool allows_tensor_cores = false;
   std::optional<int64_t> workspace_limit;  // In bytes; the default is 256 MiB.
   // Exceeds the default if all engines need more, or all that use tensor cores, which are several
   // times as fast as the others.
-  bool may_exceed_default = false;
+  bool can_exceed_default = false;
   // An engine with less workspace than this is nondeterministic, whatever its notes say.
   int64_t min_workspace = 0;
 };

@@ -138,9 +138,9 @@ Result<std::shared_ptr<const CudnnPlan>> MakeCudnnPlan(const CudnnApi& api,
   CKPLAN_ASSIGN_OR_RETURN(const CudnnDescriptor graph, MakeOperationGraph(api, target, operations));
   EngineRules rules;
   rules.what = NamesOf(pass).what;
-  rules.may_use_tensor_cores = options.allow_tf32 || shape.type == ElementType::kBFloat16;
+  rules.allows_tensor_cores = options.allow_tf32 || shape.type == ElementType::kBFloat16;
   rules.workspace_limit = options.workspace_limit;
-  rules.may_exceed_default = true;
+  rules.can_exceed_default = true;
   return FindCudnnPlan(api, target, graph, rules);
 }
 
