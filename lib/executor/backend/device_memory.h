@@ -47,7 +47,7 @@ class CopyLink {
   // direction. Return a number for Wait. Don't touch the memory until the copy has been waited for.
   virtual size_t CopyOut(void* host, const void* device, int64_t bytes) = 0;
   virtual size_t CopyIn(void* device, const void* host, int64_t bytes) = 0;
-  // Fills memory of the host with a byte, before any later copy out.
+  // Fills host memory with a byte, before any later copy out.
   virtual void FillHost(void* host, int byte, int64_t bytes) = 0;
   // Makes device work submitted from now on wait for the copy. Wait exactly once for each copy.
   virtual void Wait(size_t copy) = 0;

@@ -60,7 +60,7 @@ class ConstantGradients {
   ConstantGradients(const Backend& backend, const StepGraph& step,
                     const std::vector<std::unique_ptr<PreparedOp>>& constant_ops);
 
-  // Returns whether backward may write this constant's gradient directly into its leaf's gradient.
+  // True if backward may write this constant's gradient directly into its leaf's gradient.
   bool IsDirect(ConstantId constant) const;
   // Returns the bytes of scratch memory for the gradients of the node's constants; 0 if all of them
   // are direct.

@@ -108,7 +108,7 @@ class Runner {
   uint64_t step_seed_ = 0;
 };
 
-// Returns the name of a step, for example "step 12 (backward of \"conv3\")".
+// Describes a step, for example "step 12 (backward of \"conv3\")".
 std::string StepText(const StepGraph& step, const Program& program, const Action& action);
 // Describes the contents of a buffer: "\"relu1\"", "the gradient of \"relu1\"", "the workspace of
 // \"conv3\"".

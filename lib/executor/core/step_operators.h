@@ -50,7 +50,7 @@ struct StepOperators {
 // gradients take too many paths.
 Result<StepOperators> PrepareOperators(Backend& backend, const StepGraph& step);
 
-// Returns the step's graph with the workspaces of its operators added.
+// Adds the operators' workspaces to the step's graph.
 Result<TensorGraph> GraphWithWorkspaces(const StepGraph& step, const StepOperators& operators);
 
 }  // namespace ckplan

@@ -130,7 +130,7 @@ class Validator {
     return Done{};
   }
 
-  // The gradients of the first run are expected of all other runs.
+  // All other runs must compute the first run's gradients.
   void CompareGradients(std::string_view which, std::string_view where) {
     const auto& trained = constants_.trained();
     for (size_t i = 0; i < trained.size(); ++i) {

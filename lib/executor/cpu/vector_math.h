@@ -77,8 +77,8 @@ inline float Erf(float x) {
   return x == x ? c * p / q : x;
 }
 
-// Computes log(1 + z) for z in [0, 1]: twice the series of the inverse hyperbolic tangent of z / (2
-// + z), which is at most 1/3.
+// Computes log(1 + z) for z in [0, 1] as twice the series of the inverse hyperbolic tangent of z /
+// (2 + z), which is at most 1/3.
 inline float Log1pOfFraction(float z) {
   const float t = z / (2.0F + z);
   const float s = t * t;
@@ -132,7 +132,7 @@ inline double Sum(const float* values, int64_t count) {
   return SumTerms(count, [values](int64_t i) { return values[i]; });
 }
 
-// Sums of the columns of a row-major matrix of terms, for gradients of biases and scales.
+// Column sums of a row-major matrix of terms, for gradients of biases and scales.
 
 // Computes result[c] = the sum over rows of term(row, c). Small groups of rows are summed in float
 // and their sums in double, so that long columns keep their precision.

@@ -91,7 +91,7 @@ std::span<const OpRow> MoveOps() { return kMoveOps; }
 
 namespace {
 
-// Sizes and offsets of the parts of a row, in bytes.
+// The parts' sizes and offsets within a row, in bytes.
 struct Parts {
   int64_t rows = 1;
   int64_t row_bytes = 0;

@@ -267,8 +267,8 @@ constexpr OpRow kPoolOps[] = {
 
 std::span<const OpRow> PoolOps() { return kPoolOps; }
 
-// Col2Im: a row of the image gathers the rows of blocks that overlap it; the gradient's rows are
-// cut out of the image's gradient.
+// Col2Im: each image row gathers the rows of blocks that overlap it; gradient rows are cut out of
+// the image's gradient.
 
 namespace {
 
@@ -304,7 +304,7 @@ class Col2ImOp final : public PreparedOp {
   }
 
  private:
-  // Computes row `index` of an image by adding all blocks that overlap it, in the order of the
+  // Computes row `index` of an image by adding all blocks that overlap it, in the order of
   // positions in a block.
   void SumRow(const float* plane, int64_t index, float* row) const {
     const auto& [d, h, w] = shape_.axes;
@@ -323,16 +323,16 @@ class Col2ImOp final : public PreparedOp {
     }
   }
 
-  // Adds one row of blocks to a row of the image. `from` points to position k along the last axis
-  // of the blocks.
+  // Adds one row of blocks to an image row. `from` points to position k along the blocks' last
+  // axis.
   void AddRow(const float* from, int64_t k, float* row) const {
     const WindowAxis& w = shape_.axes[2];
     const int64_t last = w.last_out(k);
     for (int64_t o = w.first_out(k); o < last; ++o) row[w.origin(o) + k * w.dilation] += from[o];
   }
 
-  // Copies row `index` of an image's columns: the elements at one position of the blocks of one row
-  // of blocks.
+  // Copies row `index` of an image's columns: the elements at one block position in one row of
+  // blocks.
   void CutRow(const float* image, int64_t index, float* row) const {
     const auto& [d, h, w] = shape_.axes;
     const int64_t position = index / (d.out * h.out);

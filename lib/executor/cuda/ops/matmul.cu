@@ -94,7 +94,7 @@ class Addend {
   float beta_;
   int64_t rows_, columns_;          // Dimensions of the output.
   int64_t own_rows_, own_columns_;  // Each is the output's dimension or 1.
-  ReduceShape sums_;                // How the output's gradient is summed, with these strides:
+  ReduceShape sums_;                // How to sum the output's gradient, with these strides:
   int64_t result_stride_ = 0, element_stride_ = 0;
 };
 

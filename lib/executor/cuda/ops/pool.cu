@@ -13,7 +13,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// Code shared by the pools: which inputs a window covers, and which windows cover an input.
+// Code shared by the pools: the inputs that a window covers, and the windows that cover an input.
 
 // One axis of sliding windows (lib/problem/ops/sliding.h) in kernels: the elements that a window
 // covers, and the windows that cover an element.
