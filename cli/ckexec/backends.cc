@@ -26,7 +26,7 @@ namespace {
 
 // ---- A backend that offers less memory than the device has, for --memory-limit ----
 
-// Counts allocated bytes, and refuses to exceed the limit.
+// Counts allocated bytes and refuses to exceed the limit.
 class LimitedBackend final : public ForwardingBackend {
  public:
   LimitedBackend(std::unique_ptr<Backend> backend, Bytes limit)
@@ -86,7 +86,7 @@ std::unique_ptr<Backend> LimitMemory(std::unique_ptr<Backend> backend, Bytes lim
 
 // ---- The backends ----
 
-Error OptionOf(std::string_view option, std::string_view backend) {
+Error WrongBackendError(std::string_view option, std::string_view backend) {
   return MakeError(
       ErrorCode::kUsage,
       fmt::format("{} applies only to the {} backend; add --backend {}, or leave it out", option,
@@ -99,7 +99,7 @@ Error OptionOf(std::string_view option, std::string_view backend) {
 
 constexpr const char* kDefault = "cpu";
 constexpr const char* kOther = "cuda";
-constexpr std::string_view kElsewhere = "; --backend cpu needs none of this";
+constexpr std::string_view kUseCpuHint = "; --backend cpu needs no GPU";
 
 std::vector<OpSupport> CpuOperators() { return cpu::MakeCpuBackend(1)->Operators(); }
 
@@ -114,14 +114,13 @@ Result<Done> CheckBuiltWithCpu() { return Done{}; }
 
 constexpr const char* kDefault = "cuda";
 constexpr const char* kOther = "cpu";
-constexpr std::string_view kElsewhere;
+constexpr std::string_view kUseCpuHint;
 
 std::vector<OpSupport> CpuOperators() { return {}; }
 
 Result<Done> CheckBuiltWithCpu() {
   return MakeError(ErrorCode::kUnsupported,
-                   "this ckexec was built without the cpu backend, as programs for other machines "
-                   "are; use --backend cuda");
+                   "this ckexec was built without the cpu backend; use --backend cuda");
 }
 
 Result<std::unique_ptr<Backend>> MakeCpu(const ExecOptions&) { return CheckBuiltWithCpu().error(); }
@@ -161,13 +160,13 @@ Result<std::unique_ptr<Backend>> MakeCuda(const ExecOptions& options) {
   auto backend = cuda::OpenBackend(device_options);
   if (backend.ok()) return backend;
   Error error = std::move(backend).error();
-  if (error.code == ErrorCode::kUnsupported) error.message += kElsewhere;
+  if (error.code == ErrorCode::kUnsupported) error.message += kUseCpuHint;
   return error;
 }
 
 cuda::GpuDescription DescriptionOf(const Device& device) {
   const CudaProperties& cuda = *device.cuda;
-  // The description goes on with rates: "NVIDIA H100 SXM5 80 GB, HBM3; FP32 66.9 TFLOPS".
+  // The description continues with rates: "NVIDIA H100 SXM5 80 GB, HBM3; FP32 66.9 TFLOPS".
   return {device.description.substr(0, device.description.find(',')),
           device.memory.count(),
           cuda.compute_capability,
@@ -189,10 +188,11 @@ Result<DescribedBackend> MakeDescribedCuda(const ExecOptions& options, const Dev
 #else
 
 Result<Done> CheckBuiltWithCuda() {
-  return MakeError(ErrorCode::kUnsupported,
-                   fmt::format("the cuda backend cannot run here: this ckexec was built without "
-                               "it, because no CUDA toolkit was found{}",
-                               kElsewhere));
+  return MakeError(
+      ErrorCode::kUnsupported,
+      fmt::format("the cuda backend cannot run here: this ckexec was built without it; "
+                  "rebuild it with the CUDA toolkit{}",
+                  kUseCpuHint));
 }
 
 std::vector<OpSupport> CudaOperators() { return {}; }
@@ -203,18 +203,19 @@ Result<std::unique_ptr<Backend>> MakeCuda(const ExecOptions&) {
 
 Result<DescribedBackend> MakeDescribedCuda(const ExecOptions&, const Device&) {
   return MakeError(ErrorCode::kUnsupported,
-                   "--device needs the operators of the cuda backend, which this ckexec was built "
-                   "without, because no CUDA toolkit was found; build it where there is one");
+                   "--device needs the cuda backend, but this ckexec was built without the CUDA "
+                   "toolkit; rebuild it with the toolkit installed");
 }
 
 #endif
 
-// Two options say what may be computed in TF32.
+// --tf32 and --allow-tf32 must agree.
 Result<Done> CheckTf32(const ExecOptions& options) {
   if (options.allows_tf32 && options.tf32 == "convolutions") {
-    return MakeError(ErrorCode::kUsage,
-                     fmt::format("--allow-tf32 is --tf32 all, not --tf32 {}; leave one of them out",
-                                 options.tf32));
+    return MakeError(
+        ErrorCode::kUsage,
+        fmt::format("--allow-tf32 means --tf32 all, not --tf32 {}; leave one of them out",
+                    options.tf32));
   }
   return Done{};
 }
@@ -228,11 +229,11 @@ void AddBackendChoice(CommandLine& line, std::string_view what, std::string* bac
 
 Result<std::unique_ptr<Backend>> MakeBackend(const ExecOptions& options) {
   const bool is_cuda = options.backend == "cuda";
-  if (is_cuda && options.threads) return OptionOf("--threads", "cpu");
-  if (!is_cuda && options.allows_tf32) return OptionOf("--allow-tf32", "cuda");
-  if (!is_cuda && options.tf32 != "none") return OptionOf("--tf32", "cuda");
+  if (is_cuda && options.threads) return WrongBackendError("--threads", "cpu");
+  if (!is_cuda && options.allows_tf32) return WrongBackendError("--allow-tf32", "cuda");
+  if (!is_cuda && options.tf32 != "none") return WrongBackendError("--tf32", "cuda");
   CKPLAN_RETURN_IF_ERROR(CheckTf32(options));
-  if (!is_cuda && options.workspace_limit) return OptionOf("--workspace-limit", "cuda");
+  if (!is_cuda && options.workspace_limit) return WrongBackendError("--workspace-limit", "cuda");
   CKPLAN_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
                           is_cuda ? MakeCuda(options) : MakeCpu(options));
   if (!options.memory_limit) return backend;

@@ -1,4 +1,4 @@
-// The backends with which this ckexec was built.
+// The backends that this ckexec was built with.
 #pragma once
 
 #include <cstdint>
@@ -14,27 +14,28 @@
 
 namespace ckplan {
 
-// Declares the option that chooses a backend. The default is the CPU backend, or the CUDA backend
-// in builds without the CPU one. `what` says in the help what the backend is used for.
+// Declares the option that selects a backend. The default is the CPU backend, or the CUDA backend
+// in builds without the CPU backend. `what` is its help text.
 void AddBackendChoice(CommandLine& line, std::string_view what, std::string* backend);
 
-// kUsage: an option that the chosen backend does not have, or a value that no backend accepts.
-// kUnsupported: this build or this machine lacks the backend.
+// kUsage: an option doesn't apply to the backend, or no backend accepts its value. kUnsupported:
+// this build or machine lacks the backend.
 Result<std::unique_ptr<Backend>> MakeBackend(const ExecOptions& options);
 
-// The CUDA backend for a GPU that this machine lacks; it prepares operators and runs none.
+// The CUDA backend for a GPU that this machine doesn't have. It prepares operators but cannot run
+// them.
 struct DescribedBackend {
   std::string device;  // Its name in the table of devices.
   std::unique_ptr<Backend> backend;
-  int64_t product_workspace_bytes = 0;  // What cuBLAS is given for each product.
+  int64_t product_workspace_bytes = 0;  // cuBLAS's workspace for each product.
 };
 
-// Returns the backend for the device that the options name. kUsage: there is no such device.
-// kUnsupported: this build has no CUDA backend, or there is no cuDNN that knows the device.
+// Returns the backend for the device in the options. kUsage: the device is unknown. kUnsupported:
+// this build has no CUDA backend, or no cuDNN knows the device.
 Result<DescribedBackend> MakeDescribedBackend(const ExecOptions& options);
 
-// Returns the operators of that backend, even on machines without its GPU. kUnsupported: this build
-// does not have the backend.
+// Lists the backend's operators, even on machines without its GPU. kUnsupported: this build does
+// not have the backend.
 Result<std::vector<OpSupport>> OperatorsOf(const std::string& backend);
 
 }  // namespace ckplan

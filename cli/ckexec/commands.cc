@@ -26,7 +26,7 @@ struct ExecCommand {
 constexpr std::array kCommands = {
     ExecCommand{"validate", "run a training step with and without the plan, and prove them equal",
                 "ckexec validate resnet50.planned.onnx", AddValidateOptions, RunValidate},
-    ExecCommand{"profile", "measure each node's time and workspace, as costs for ckplan",
+    ExecCommand{"profile", "measure each node's time and workspace for ckplan's costs",
                 "ckexec profile resnet50.onnx -D N=8 -o costs.json", AddProfileOptions, RunProfile},
     ExecCommand{"run", "train a few steps with the plan and print the loss",
                 "ckexec run resnet50.planned.onnx --steps 5", AddRunOptions, RunRun},
@@ -43,11 +43,10 @@ constexpr std::string_view kExecPurpose =
     "Runs the training step of a planned model for real and proves the plan: the same gradients,\n"
     "bit for bit, in the memory that the plan predicts.";
 
-// The common exit codes, described for the executor.
+// The common exit codes, described for ckexec.
 constexpr std::array kMeanings = {
     ExitCodeMeaning{ExitCode::kOk, "done; for validate: the plan is proven"},
-    ExitCodeMeaning{ExitCode::kUsage,
-                    "invalid command line, or the plan is not of a kind that can be run"},
+    ExitCodeMeaning{ExitCode::kUsage, "invalid command line, or a plan that ckexec cannot run"},
     ExitCodeMeaning{ExitCode::kInput,
                     "a file cannot be read or written, or the model cannot be run"},
     ExitCodeMeaning{ExitCode::kInfeasible, "there is not enough memory"},
@@ -61,7 +60,7 @@ std::string Help() {
   std::string text = fmt::format(
       "Example:\n  {}\n\n{}\n\n"
       "Usage: ckexec COMMAND [options]\n\n"
-      "Commands (`ckexec help COMMAND` tells more):\n",
+      "Commands (see `ckexec help COMMAND`):\n",
       kExecExample, kExecPurpose);
   for (const ExecCommand& command : kCommands) {
     text += fmt::format("  {:<11} {}\n", command.name, command.summary);
@@ -80,7 +79,7 @@ Result<const ExecCommand*> FindExecCommand(const std::string& name) {
   }
   return Error{ErrorCode::kUsage,
                name.empty()
-                   ? "no command is given; type ckexec validate MODEL, where MODEL has a plan in it"
+                   ? "no command given; try ckexec validate MODEL, where MODEL contains a plan"
                    : fmt::format("unknown command \"{}\"{}", name, DidYouMean(name, names)),
                {"`ckexec --help` lists the commands"}};
 }
@@ -143,17 +142,16 @@ void AddBackendOptions(CommandLine& line, ExecOptions& options) {
   AddBackendChoice(line, "backend that runs the model", &options.backend);
   line.Flag("--bf16", "store activations as bfloat16; a bf16 plan implies it",
             &options.stores_bfloat16);
-  line.Value("--threads", "N", "threads of the cpu backend (default: one for each processor)",
+  line.Value("--threads", "N", "threads of the cpu backend (default: one per processor)",
              &options.threads);
   line.Choice("--tf32", {"none", "convolutions", "all"},
-              "what the cuda backend may compute in TF32 (default none)", &options.tf32);
+              "what the cuda backend computes in TF32 (default none)", &options.tf32);
   line.Flag("--allow-tf32", "the same as --tf32 all", &options.allows_tf32);
   line.Value("--workspace-limit", "SIZE",
-             "largest workspace of one call of the cuda backend (default about 256MiB)",
+             "workspace limit of each cuda library call (default about 256MiB)",
              &options.workspace_limit);
-  line.Value("--memory-limit", "SIZE", "largest memory to take from the device",
-             &options.memory_limit);
-  line.Value("--seed", "N", "seed of the batch, random operators, and weights that the file lacks",
+  line.Value("--memory-limit", "SIZE", "limit of the device memory to use", &options.memory_limit);
+  line.Value("--seed", "N", "seed for the batch, random operators and missing weights",
              &options.seed);
 }
 
@@ -234,7 +232,7 @@ Result<ExitCode> RunOps(const ExecOptions& options, const Screen& screen) {
   return ExitCode::kOk;
 }
 
-// ckexec completion and ckexec man: outputs made from the table of commands.
+// ckexec completion and ckexec man: output generated from the command table.
 
 void AddExecCompletionOptions(CommandLine& line, ExecOptions& options) {
   AddShellName(line, &options.name);

@@ -1,5 +1,5 @@
-// The table of ckexec's commands. It is used to dispatch, for `ckexec --help`, completions and
-// manual pages, and for "did you mean".
+// ckexec's command table. Dispatch, `ckexec --help`, completions, manual pages and "did you mean"
+// use it.
 #pragma once
 
 #include <string>
@@ -15,17 +15,17 @@
 
 namespace ckplan {
 
-// How ckexec ends where memory runs out: for its main(), and for that of tests.
+// What ckexec reports when memory runs out, also in tests.
 inline constexpr GuardedProgram kGuardedExec{"ckexec", ExitCode::kInfeasible,
-                                             "take a smaller batch or model"};
+                                             "use a smaller batch or model"};
 
-// `arguments` is the command line without the program's name.
+// `arguments` excludes the program's name.
 Result<ExitCode> RunExec(std::vector<std::string> arguments);
 
-// Returns the program as data, from which its completions and manual pages are made.
+// Describes the program for completions and manual pages.
 ProgramDescription DescribeExec();
 
-// Each command has its own file, profile_command.cc and so on; small ones are in commands.cc.
+// Each command has its own file, such as profile_command.cc; small ones are in commands.cc.
 void AddExecCompletionOptions(CommandLine& line, ExecOptions& options);
 void AddExecManOptions(CommandLine& line, ExecOptions& options);
 void AddOpsOptions(CommandLine& line, ExecOptions& options);
@@ -39,7 +39,7 @@ Result<ExitCode> RunProfile(const ExecOptions& options, const Screen& screen);
 Result<ExitCode> RunRun(const ExecOptions& options, const Screen& screen);
 Result<ExitCode> RunValidate(const ExecOptions& options, const Screen& screen);
 
-// Groups of options that several commands share.
+// Option groups that several commands share.
 void AddBackendOptions(CommandLine& line, ExecOptions& options);  // --backend to --seed
 void AddPlanCostOption(CommandLine& line, ExecOptions& options);  // --cost of the plan
 void AddDimOptions(CommandLine& line, ExecOptions& options);      // -D, --input-shape, --batch

@@ -1,11 +1,10 @@
-// ckexec_emulated: ckexec for tests, with a GPU emulated on the host in place of a real one. It
-// differs from ckexec in nothing else: it opens the GPU, loads the libraries and runs the steps by
-// the same code. When it ends, it prints what was called to standard error, and fails if anything
-// was left on the GPU.
+// ckexec_emulated: ckexec with an emulated GPU, for tests. It opens the GPU, loads the libraries
+// and runs the steps with the same code as ckexec. At the end it prints the calls to standard
+// error, and fails if anything is left on the GPU.
 //
-// CKEXEC_EMULATED_FAULT names a fault to plant (EmulatedMachine::faults). CKEXEC_CUDA_PATH, if it
-// is set, is searched for the replaced libraries as it is for NVIDIA's. The real cuDNN may be
-// there, too, for `profile --device`; it can run nothing here.
+// CKEXEC_EMULATED_FAULT names a fault to plant (EmulatedMachine::faults). CKEXEC_CUDA_PATH, if set,
+// is searched for the emulated libraries as it is for NVIDIA's. It may also contain the real cuDNN,
+// for `profile --device`, which runs nothing.
 #include <fmt/format.h>
 
 #include <cstdio>

@@ -245,7 +245,7 @@ TEST_CASE("emulated cuda: streams that do not wait for each other are found") {
   const ProgramResult result = session.Validate("no stream waits for another");
   CAPTURE(result.err);
   CHECK(result.status == 6);
-  CHECK(result.err.find("what came back from the host is not what was copied there") !=
+  CHECK(result.err.find("the host returned other bytes than were copied to it") !=
         std::string::npos);
 }
 
@@ -261,16 +261,16 @@ TEST_CASE("emulated cuda: a planted fault is found") {
       {"a kernel is lost", 6, "the plan is not proven"},
       {"a product is not the same twice", 6, "the plan is not proven"},
       {"memory of the pool is used again at once", 6, "the plan is not proven"},
-      {"nobody waits for the stream", 70, "memory is freed when no work is left"},
-      {"a copy is a byte too long", 70, "the GPU works within allocations"},
+      {"nobody waits for the stream", 70, "memory is freed after all work that may use it"},
+      {"a copy is a byte too long", 70, "the GPU accesses only allocated memory"},
       {"memory is kept", 70, "left: "},
       {"descriptors are kept", 70, " objects of libraries"},
       {"a leading dimension is too small", 70, "a leading dimension covers the rows"},
-      {"the workspace of a product is not aligned", 70, "a workspace is aligned"},
+      {"the workspace of a product is not aligned", 70, "a workspace is aligned to 256 bytes"},
       {"the workspace of a convolution is too small", 70,
-       "a call has the workspace that it asked for"},
-      {"a convolution has a stride too many", 70, "the size that its input gives"},
-      {"a convolution reads another tensor", 70, "the GPU works within allocations"},
+       "a call gets the workspace that it requires"},
+      {"a convolution has a stride too many", 70, "output size matches its input size"},
+      {"a convolution reads another tensor", 70, "the GPU accesses only allocated memory"},
       {"an engine of a convolution hides that it is not deterministic", 6,
        "the plan is not proven"},
       {"a graph loses its last piece of work", 6, "in a step that was recorded"},
@@ -305,7 +305,7 @@ TEST_CASE("emulated cuda: attention with a workspace that is too small is found"
   const ProgramResult result = session.Validate("the workspace of an attention is too small");
   CAPTURE(result.err);
   CHECK(result.status == 70);
-  CHECK(result.err.find("a call has the workspace that it asked for") != std::string::npos);
+  CHECK(result.err.find("a call gets the workspace that it requires") != std::string::npos);
 }
 
 TEST_CASE("emulated cuda: timed steps run as graphs, with the gradients of the step") {
@@ -372,9 +372,10 @@ TEST_CASE("emulated cuda: a driver older than the kernels is refused with what t
   const ProgramResult result = Session(kMlp, false).Profile("the driver is older than the kernels");
   CAPTURE(result.err);
   CHECK(result.status == 3);
-  CHECK(result.err.find("ckexec: the cuda backend cannot run here: its driver knows CUDA 13.0, and "
-                        "this ckexec was built for 13.0, whose PTX that driver cannot translate; "
-                        "install a driver") == 0);
+  CHECK(result.err.find(
+            "ckexec: the cuda backend cannot run here: its driver supports CUDA 13.0, and "
+            "this ckexec was built for 13.0, whose PTX that driver cannot translate; "
+            "install a driver") == 0);
   CHECK(EmulatedIn(result.err).is_clean);
 }
 

@@ -12,8 +12,8 @@
 namespace ckplan {
 namespace {
 
-// Ends the program at once, because a step of a large model takes long. Files appear whole or not
-// at all. May only call functions that are safe in a signal handler.
+// Ends the program at once, because a step of a large model takes long. Output files are written
+// completely or not at all. Only calls functions that are safe in a signal handler.
 extern "C" void EndInterrupted(int) {
   TemporaryName::RemoveAll();
   constexpr std::string_view kMessage = "\nckexec: interrupted; nothing was written\n";

@@ -1,5 +1,4 @@
-// All options of all commands of ckexec. An option has the same meaning in every command that
-// accepts it.
+// All options of all ckexec commands. An option means the same in every command that accepts it.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,13 +12,13 @@
 namespace ckplan {
 
 struct ExecOptions {
-  std::string name;  // A shell (for completion) or a command (for man).
+  std::string name;  // A shell (completion) or a command (man).
   std::string model;
   std::optional<std::string> plan;
-  RequestFlags request;  // Flags that say how the model is read.
+  RequestFlags request;  // Flags that control how the model is read.
 
   std::string backend;
-  std::optional<std::string> device;  // A GPU that is only described.
+  std::optional<std::string> device;  // A GPU that this machine doesn't have.
   bool stores_bfloat16 = false;
   std::optional<std::string> threads;
   std::optional<std::string> workspace_limit;
@@ -41,7 +40,7 @@ struct ExecOptions {
   bool has_no_progress = false;
 };
 
-// Returns a measured time for people: about three digits and a unit: "1.84 s", "12.3 ms", "640 us".
+// Formats a measured time with about three digits and a unit: "1.84 s", "12.3 ms", "640 us".
 inline std::string DurationText(double seconds) {
   if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
   if (seconds >= 1e-3) return fmt::format("{:.1f} ms", seconds * 1e3);

@@ -1,4 +1,4 @@
-// ckexec profile: writes time and workspace of each node, as costs.json.
+// ckexec profile: writes each node's time and workspace to costs.json.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,18 +37,18 @@ struct NodeOnDevice {
   std::string why_own_kernels;
 };
 
-// Errors of options that only a measurement heeds.
+// Rejects options that only apply to measurements.
 Result<Done> CheckOptions(const ExecOptions& options) {
-  const auto is_of_measurement = [](const char* flag) {
+  const auto measurement_only_error = [](const char* flag) {
     return MakeError(
         ErrorCode::kUsage,
         fmt::format("{} controls measurements, but --device runs nothing; leave out one of them",
                     flag));
   };
-  if (options.runs) return is_of_measurement("--runs");
-  if (options.threads) return is_of_measurement("--threads");
-  if (options.seed) return is_of_measurement("--seed");
-  if (options.memory_limit) return is_of_measurement("--memory-limit");
+  if (options.runs) return measurement_only_error("--runs");
+  if (options.threads) return measurement_only_error("--threads");
+  if (options.seed) return measurement_only_error("--seed");
+  if (options.memory_limit) return measurement_only_error("--memory-limit");
   return Done{};
 }
 
@@ -152,7 +152,7 @@ std::string Summary(const DescribedBackend& described, const ModelIdentity& mode
     calls += node.calls.size();
     if (largest == nullptr || need(node) > need(*largest)) largest = &node;
   }
-  std::string text = fmt::format("{}   {} nodes   {} calls of cuDNN   products in {}",
+  std::string text = fmt::format("{}   {} nodes   {} cuDNN calls   products in {}",
                                  Printable(model.name, kLongestName), nodes.size(), calls,
                                  HumanBytes(Bytes(described.product_workspace_bytes)));
   if (largest != nullptr) {
@@ -172,8 +172,8 @@ std::string NextStep(const ExecOptions& options, const DescribedBackend& describ
                                   PathWord(*options.output), BufferAlignment(*described.backend)));
 }
 
-// Prepares the operators for the device, without running any, and writes what they need, as
-// `ckplan --workspaces` reads it. kUsage: an option that is for measurements.
+// Prepares the operators for the device without running them, and writes their workspaces for
+// `ckplan --workspaces`. kUsage: an option only applies to measurements.
 Result<ExitCode> RunDeviceProfile(const ExecOptions& options, const Screen& screen) {
   CKPLAN_RETURN_IF_ERROR(CheckOptions(options));
   CKPLAN_RETURN_IF_ERROR(CheckOutput(options, options.output));
@@ -262,7 +262,7 @@ void AddProfileOptions(CommandLine& line, ExecOptions& options) {
   line.Value("--device", "NAME",
              "ask cuDNN for engines and workspaces of a GPU you don't have: h100, a100, b200",
              &options.device);
-  line.Value("--runs", "N", "measured steps, after one that warms up (default 5)", &options.runs);
+  line.Value("--runs", "N", "measured steps, after one warm-up step (default 5)", &options.runs);
   line.Value("-o,--output", "FILE", "where to write the costs; - for standard output",
              &options.output);
   AddExecScreenOptions(line, options);

@@ -30,7 +30,7 @@ Result<double> LearningRateOf(const std::optional<std::string>& text) {
                    fmt::format("--learning-rate: \"{}\" is not a number of 0 or more", *text));
 }
 
-// Follows the plan if there is one, and otherwise keeps everything in the model's order.
+// Follows the plan if there is one, otherwise keeps everything in the model's order.
 Result<PlacedProgram> ScheduleOf(const Backend& backend, const ModelAndPlan& planned,
                                  const StepOnBackend& step) {
   if (planned.plan) {
@@ -67,31 +67,31 @@ std::string StepsJson(const ModelAndPlan& planned, const TrainOptions& train,
   return std::move(json).Finish();
 }
 
-// Reasons why weights have no contents, in the order of AbsentWeight.
-constexpr std::array<std::string_view, kAbsentWeightKinds> kAbsences = {
-    "that the model leaves out", "whose file beside the model is missing or empty",
-    "whose contents in the model are of another length or of a type that is not read",
-    "of a model file of more than 2 GiB, which is not read"};
+// Descriptions of weights without contents, in the order of AbsentWeight.
+constexpr std::array<std::string_view, kAbsentWeightKinds> kAbsentWeights = {
+    "missing from the model", "with a missing or empty data file",
+    "with contents of the wrong length or an unsupported type",
+    "in a model file over 2 GiB, which ckexec does not read"};
 
-// Describes the weights with which training begins that are not the model's own. Empty if all are
-// the model's.
-std::string MadeUpWeights(const ConstantUsage& usage, uint64_t seed) {
+// Describes the randomly initialized weights. Empty if all weights come from the model.
+std::string DescribeRandomWeights(const ConstantUsage& usage, uint64_t seed) {
   if (usage.leaves_from_seed == 0) return "";
   std::string why;
-  for (size_t kind = 0; kind < kAbsences.size(); ++kind) {
+  for (size_t kind = 0; kind < kAbsentWeights.size(); ++kind) {
     if (usage.absent[kind] == 0) continue;
-    why += fmt::format("{}{} {}", why.empty() ? "" : ", ", usage.absent[kind], kAbsences[kind]);
+    why +=
+        fmt::format("{}{} {}", why.empty() ? "" : ", ", usage.absent[kind], kAbsentWeights[kind]);
   }
-  return fmt::format("{} of {} weights are made up from the seed {}: {}", usage.leaves_from_seed,
+  return fmt::format("{} of {} weights are random (seed {}): {}", usage.leaves_from_seed,
                      usage.leaves_from_seed + usage.leaves_from_file, seed, why);
 }
 
-Error WithWayOut(Error error, bool has_plan, Bytes arena) {
+Error AddRemedyNote(Error error, bool has_plan, Bytes arena) {
   if (error.code != ErrorCode::kInfeasible) return error;
   error.notes.push_back(
       has_plan
-          ? fmt::format("the plan takes {}; plan for a smaller --budget", HumanBytes(arena))
-          : fmt::format("keeping everything takes {}; plan it with --budget, and run that plan",
+          ? fmt::format("the plan needs {}; plan again with a smaller --budget", HumanBytes(arena))
+          : fmt::format("keeping everything needs {}; plan with --budget and run that plan",
                         HumanBytes(arena)));
   return error;
 }
@@ -99,7 +99,7 @@ Error WithWayOut(Error error, bool has_plan, Bytes arena) {
 }  // namespace
 
 void AddRunOptions(CommandLine& line, ExecOptions& options) {
-  line.Positional("MODEL", "the model, with a plan in it or with --plan", &options.model);
+  line.Positional("MODEL", "the model; may contain a plan", &options.model);
   line.Value("--plan", "PLAN", "the plan file, if the model contains none", &options.plan);
   AddPlanCostOption(line, options);
   AddDimOptions(line, options);
@@ -130,9 +130,9 @@ Result<ExitCode> RunRun(const ExecOptions& options, const Screen& screen) {
                           LoadModelAndPlan(options, *backend, PlanNeed::kOptional));
   CKPLAN_ASSIGN_OR_RETURN(const StepOnBackend step,
                           StepOnBackend::Create(*backend, planned, options));
-  CKPLAN_RETURN_IF_ERROR(RequireLoss(train.loss, *step.graph));  // Before anything is printed.
+  CKPLAN_RETURN_IF_ERROR(RequireLoss(train.loss, *step.graph));  // Fail before printing anything.
   CKPLAN_ASSIGN_OR_RETURN(const PlacedProgram plan, ScheduleOf(*backend, planned, step));
-  const std::string made_up = MadeUpWeights(step.constants->usage(), train.seed);
+  const std::string made_up = DescribeRandomWeights(step.constants->usage(), train.seed);
   if (!made_up.empty()) screen.Note("ckexec: warning: " + made_up);
   for (const std::string& note : step.graph->notes) screen.Note(note);
   if (options.tensors) {
@@ -159,7 +159,7 @@ Result<ExitCode> RunRun(const ExecOptions& options, const Screen& screen) {
   const Result<std::vector<TrainedStep>> steps =
       Train(*backend, *step.graph, *step.operators, *step.constants, plan, train, print);
   if (!steps.ok()) {
-    return WithWayOut(steps.error(), planned.plan.has_value(), plan.arena_bytes);
+    return AddRemedyNote(steps.error(), planned.plan.has_value(), plan.arena_bytes);
   }
   CKPLAN_RETURN_IF_ERROR(printed);
   if (!is_text) CKPLAN_RETURN_IF_ERROR(screen.Print(StepsJson(planned, train, plan, *steps)));

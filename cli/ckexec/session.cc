@@ -22,22 +22,22 @@ namespace ckplan {
 
 namespace {
 
-struct Misfit {
+struct UnalignedBuffer {
   std::string what;
   Bytes bytes;
 };
 
-std::optional<Misfit> FirstMisfit(const TensorGraph& graph, int64_t alignment) {
+std::optional<UnalignedBuffer> FindUnaligned(const TensorGraph& graph, int64_t alignment) {
   const auto fits = [alignment](Bytes bytes) { return bytes.count() % alignment == 0; };
   for (const TensorId id : graph.tensors().ids()) {
     const Tensor& tensor = graph.tensor(id);
     const bool is_placed = !tensor.producer.is_none();  // Inputs lie outside the arena.
-    if (is_placed && !fits(tensor.bytes)) return Misfit{tensor.name, tensor.bytes};
+    if (is_placed && !fits(tensor.bytes)) return UnalignedBuffer{tensor.name, tensor.bytes};
   }
   for (const NodeId id : graph.nodes().ids()) {
     const Node& node = graph.node(id);
     for (const Bytes bytes : {node.forward_workspace, node.backward_workspace}) {
-      if (!fits(bytes)) return Misfit{"the workspace of " + node.name, bytes};
+      if (!fits(bytes)) return UnalignedBuffer{"the workspace of " + node.name, bytes};
     }
   }
   return std::nullopt;
@@ -45,10 +45,10 @@ std::optional<Misfit> FirstMisfit(const TensorGraph& graph, int64_t alignment) {
 
 }  // namespace
 
-std::string PlanAgainCommand(const Plan& plan, int64_t align_bytes, const ExecOptions& options) {
+std::string ReplanCommand(const Plan& plan, int64_t align_bytes, const ExecOptions& options) {
   PlanRequest request = plan.request;
   request.align_bytes = align_bytes;
-  // The default objective also leads to a time-centric plan, and needs no option.
+  // The default objective also leads to a time-centric plan, so no option is needed.
   if (request.objective == Objective::kTime) request.objective = Objective::kAuto;
   request.cost_model = options.request.ValueOf("cost_model").value_or(request.cost_model);
   request.workspaces = options.request.ValueOf("workspaces").value_or(request.workspaces);
@@ -56,7 +56,7 @@ std::string PlanAgainCommand(const Plan& plan, int64_t align_bytes, const ExecOp
   if (!request.decisions) {
     return fmt::format("ckplan {}{} -o {}", options.model, FlagsFor(request), plan_file);
   }
-  // The plan file also serves as a file of decisions. An output may not replace it.
+  // The plan file can also serve as decisions, which the output must not overwrite.
   request.decisions.reset();
   return fmt::format("ckplan {}{} {} {} -o new-plan.json", options.model, FlagsFor(request),
                      FlagOf("decisions"), plan_file);
@@ -64,16 +64,16 @@ std::string PlanAgainCommand(const Plan& plan, int64_t align_bytes, const ExecOp
 
 Result<Done> CheckAlignment(const TensorGraph& graph, const Plan& plan, const Backend& backend,
                             const ExecOptions& options) {
-  const std::optional<Misfit> misfit = FirstMisfit(graph, backend.alignment());
+  const std::optional<UnalignedBuffer> misfit = FindUnaligned(graph, backend.alignment());
   if (!misfit) return Done{};
-  // Both are powers of two, so the larger one serves both.
+  // Both are powers of two, so the larger one satisfies both.
   const int64_t align = std::max(backend.alignment(), plan.request.align_bytes);
   return Error{
       ErrorCode::kUsage,
       fmt::format("\"{}\" has {} bytes, but buffers of the {} backend begin at multiples "
                   "of {}; plan again with --align {}",
                   misfit->what, misfit->bytes.count(), backend.name(), backend.alignment(), align),
-      {PlanAgainCommand(plan, align, options)}};
+      {ReplanCommand(plan, align, options)}};
 }
 
 namespace {
@@ -93,43 +93,42 @@ Result<std::optional<PlanJsonText>> FindPlan(const ExecOptions& options, PlanNee
           options.model));
 }
 
-Result<Done> CheckRuns(const PlanHeader& header) {
+Result<Done> CheckRunnable(const PlanHeader& header) {
   if (header.request.gradients == ParameterGradients::kArriving) {
-    return MakeError(ErrorCode::kUsage,
-                     "the plan is one of a joint graph, for gradients of parameters that arrive; "
-                     "ckexec holds them throughout the step, so plan again without --gradients "
-                     "arriving");
+    return MakeError(
+        ErrorCode::kUsage,
+        "the plan allocates parameter gradients when they arrive, but ckexec holds them "
+        "throughout the step; plan again without --gradients arriving");
   }
   if (header.request.backward == BackwardSteps::kByInput) {
     return MakeError(ErrorCode::kUsage,
-                     "the plan makes gradients by input, as the papers count memory; ckexec makes "
-                     "them by node, so plan again without --backward by-input and --no-liveness");
+                     "the plan computes gradients by input, but ckexec computes them by node; plan "
+                     "again without --backward by-input and --no-liveness");
   }
   if (header.request.pipeline) {
     return MakeError(
         ErrorCode::kUsage,
-        fmt::format("the plan is for one of {} stages of a pipeline; ckexec runs whole "
-                    "models, so plan again without --pipeline",
+        fmt::format("the plan is for one of {} pipeline stages, but ckexec runs whole models; "
+                    "plan again without --pipeline",
                     header.request.pipeline->stages));
   }
   if (header.request.sharding) {
     return MakeError(ErrorCode::kUsage,
-                     fmt::format("the plan is for one of {} devices that divide the parameters; "
-                                 "ckexec runs on one that has them all, so plan again without "
-                                 "--shard",
+                     fmt::format("the plan shards the parameters over {} devices, but ckexec runs "
+                                 "on one; plan again without --shard",
                                  header.request.sharding->devices));
   }
   return Done{};
 }
 
-// Returns the type in which the step stores activations: the plan's if there is a plan.
+// Returns the type in which the step stores activations: the plan's type, if there is a plan.
 Result<ActivationType> ActivationTypeOf(const ExecOptions& options, const PlanHeader* plan,
                                         const Backend& backend) {
   ActivationType type = plan != nullptr ? plan->request.activation_type : ActivationType::kOfModel;
   if (options.stores_bfloat16) {
     if (plan != nullptr && type != ActivationType::kBFloat16) {
       return MakeError(ErrorCode::kUsage,
-                       "the plan is not for activations stored as bfloat16; plan again with "
+                       "the plan was not made for bfloat16 activations; plan again with "
                        "--activation-type bf16, or leave out --bf16");
     }
     type = ActivationType::kBFloat16;
@@ -137,7 +136,7 @@ Result<ActivationType> ActivationTypeOf(const ExecOptions& options, const PlanHe
   if (type != ActivationType::kBFloat16 || backend.StoresBFloat16()) return type;
   return MakeError(
       ErrorCode::kUnsupported,
-      fmt::format("the {} backend stores floats as float32 alone; use --backend cuda, "
+      fmt::format("the {} backend stores floats only as float32; use --backend cuda, "
                   "or {}",
                   backend.name(),
                   plan != nullptr ? "plan without --activation-type bf16" : "leave out --bf16"));
@@ -147,7 +146,7 @@ TrainingStep StepOf(const Expansion& expansion, const TensorGraph& graph, const 
   return TrainingStep(expansion.graph, graph, expansion.step_of).WithLink(&link);
 }
 
-Error WithLimit(Error error, const ExecOptions& options) {
+Error AddMemoryLimitNote(Error error, const ExecOptions& options) {
   if (error.code == ErrorCode::kInfeasible && options.memory_limit) {
     error.notes.push_back(fmt::format("the limit is --memory-limit {}", *options.memory_limit));
   }
@@ -170,14 +169,14 @@ Result<ModelAndPlan> LoadModelAndPlan(const ExecOptions& options, const Backend&
   if (!text) {
     CKPLAN_ASSIGN_OR_RETURN(PlanRequest request, options.request.Read());
     CKPLAN_ASSIGN_OR_RETURN(request.activation_type, ActivationTypeOf(options, nullptr, backend));
-    request.cost_model.clear();  // Without a plan, only the operators are needed, not costs.
+    request.cost_model.clear();  // Without a plan, only the operators matter, not their costs.
     request.workspaces.clear();
     CKPLAN_ASSIGN_OR_RETURN(ModelSource source, LoadModelSource(options.model, request));
     return ModelAndPlan{std::move(source.model), std::move(source.lowered), std::nullopt,
                         request.autograd};
   }
   CKPLAN_ASSIGN_OR_RETURN(const PlanHeader header, ReadPlanHeader(text->text, text->where));
-  CKPLAN_RETURN_IF_ERROR(CheckRuns(header));
+  CKPLAN_RETURN_IF_ERROR(CheckRunnable(header));
   CKPLAN_RETURN_IF_ERROR(ActivationTypeOf(options, &header, backend));
   CKPLAN_ASSIGN_OR_RETURN(const PlanRequest request,
                           RequestToReadAgain(header.request, options.request.PlanFiles()));
@@ -187,7 +186,7 @@ Result<ModelAndPlan> LoadModelAndPlan(const ExecOptions& options, const Backend&
   if (request.align_bytes > 1) {
     CKPLAN_ASSIGN_OR_RETURN(aligned, AlignSizes(aligned, request.align_bytes));
   }
-  // A plan that may move values to the host is one of the graph's expansion.
+  // A plan that may move values to the host was made for the graph's expansion.
   std::optional<Expansion> expansion;
   if (request.offload) expansion = ExpandTensorGraph(aligned);
   const TrainingStep step = expansion ? StepOf(*expansion, aligned, *request.offload) : aligned;
@@ -224,7 +223,7 @@ Result<StepOnBackend> StepOnBackend::Create(Backend& backend, const ModelAndPlan
   step.operators = std::make_unique<const StepOperators>(std::move(operators));
   CKPLAN_ASSIGN_OR_RETURN(const WeightFile weights, WeightFile::Open(options.model));
   auto constants = ConstantStore::Create(backend, *step.graph, *step.operators, weights, seed);
-  if (!constants.ok()) return WithLimit(std::move(constants).error(), options);
+  if (!constants.ok()) return AddMemoryLimitNote(std::move(constants).error(), options);
   step.constants = std::make_unique<ConstantStore>(std::move(constants).value());
   return step;
 }
@@ -271,10 +270,11 @@ Result<uint64_t> SeedOf(const ExecOptions& options) {
 }
 
 Result<int> CountOf(const std::optional<std::string>& text, std::string_view flag, int otherwise,
-                    int least) {
+                    int min_count) {
   if (!text) return otherwise;
   constexpr int kMax = 1'000'000;
-  CKPLAN_ASSIGN_OR_RETURN(const int64_t count, ParseInteger(*text, std::string(flag), least, kMax));
+  CKPLAN_ASSIGN_OR_RETURN(const int64_t count,
+                          ParseInteger(*text, std::string(flag), min_count, kMax));
   return static_cast<int>(count);
 }
 

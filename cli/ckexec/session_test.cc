@@ -12,7 +12,7 @@ TEST_CASE("plan again: the command repeats everything that the plan was requeste
   plan.request.cost_model = "flops:h100-80g";
   ExecOptions options;
   options.model = "net.onnx";
-  CHECK(PlanAgainCommand(plan, 64, options) ==
+  CHECK(ReplanCommand(plan, 64, options) ==
         "ckplan net.onnx -D N=2 -D T=8 --input-shape x=2,3,64,64 --algo exact-dp "
         "--optimizer sgd --cost flops:h100-80g --autograd minimal --no-restore --align 64 -o "
         "plan.json");
@@ -29,13 +29,13 @@ TEST_CASE("plan again: the command repeats everything that the plan was requeste
   options.request.Add(line, "cost_model");
   REQUIRE(line.Parse({"--cost", "file:costs.json"}).ok());
   options.plan = "old.json";
-  CHECK(PlanAgainCommand(plan, 8, options) ==
+  CHECK(ReplanCommand(plan, 8, options) ==
         "ckplan net.onnx --algo exact-dp --budget 1000 --objective memory --granularity layer "
         "--optimizer adam --no-liveness --cost file:costs.json --autograd minimal "
         "--activation-type bf16 --no-restore --align 8 -o old.json");
   plan.request.budget = {};
   plan.request.paper_budget = Budget::Of(Bytes(7));
-  CHECK(PlanAgainCommand(plan, 8, options).find(" --paper-budget 7 ") != std::string::npos);
+  CHECK(ReplanCommand(plan, 8, options).find(" --paper-budget 7 ") != std::string::npos);
 }
 
 TEST_CASE("plan again: a plan made from decisions is itself the file of decisions") {
@@ -45,7 +45,7 @@ TEST_CASE("plan again: a plan made from decisions is itself the file of decision
   ExecOptions options;
   options.model = "net.onnx";
   options.plan = "mine.json";
-  CHECK(PlanAgainCommand(plan, 64, options) ==
+  CHECK(ReplanCommand(plan, 64, options) ==
         "ckplan net.onnx --algo given --optimizer sgd --autograd minimal --no-restore --align 64 "
         "--decisions mine.json "
         "-o new-plan.json");

@@ -20,7 +20,7 @@ std::string Percent(double share) { return fmt::format("{:+.1f}%", share * 100);
 
 // ---- Text ---------------------------------------------------------------------------------------
 
-std::string Equality(Bytes measured, Bytes predicted) {
+std::string DescribeEquality(Bytes measured, Bytes predicted) {
   if (measured == predicted) return "equal";
   return fmt::format("{:+} B", (measured - predicted).count());
 }
@@ -31,10 +31,10 @@ TextTable PeakTable(const ValidationReport& report) {
   const auto add = [&table](std::string name, const RunFigures& run) {
     table.rows.push_back({std::move(name), HumanBytes(run.predicted_peak),
                           HumanBytes(run.arena_peak.total), HumanBytes(run.counted_peak.total),
-                          Equality(run.counted_peak.total, run.predicted_peak)});
+                          DescribeEquality(run.counted_peak.total, run.predicted_peak)});
   };
   add("keeping all", report.keep_all);
-  add("by the plan", report.plan);
+  add("the plan", report.plan);
   return table;
 }
 
@@ -56,17 +56,17 @@ std::string PeakParts(const ValidationReport& report) {
                         has_any ? "; plan with --cost file: to include them" : "");
   }
   const ConstantUsage& constants = report.constants;
-  text +=
-      fmt::format("  whatever the plan: parameters {}, their gradients {}, inputs {}, tables {}\n",
-                  HumanBytes(constants.parameters), HumanBytes(constants.parameter_gradients),
-                  HumanBytes(constants.inputs), HumanBytes(constants.derived));
+  text += fmt::format(
+      "  independent of the plan: parameters {}, their gradients {}, inputs {}, tables {}\n",
+      HumanBytes(constants.parameters), HumanBytes(constants.parameter_gradients),
+      HumanBytes(constants.inputs), HumanBytes(constants.derived));
   if (report.plan.driver_peak && report.keep_all.driver_peak) {
     text +=
-        fmt::format("  by the driver's own count: keeping all {}, by the plan {}\n",
+        fmt::format("  counted by the driver: keeping all {}, the plan {}\n",
                     HumanBytes(*report.keep_all.driver_peak), HumanBytes(*report.plan.driver_peak));
   }
   for (const MemoryUse& use : report.overheads) {
-    text += fmt::format("  beside all that: {} {}\n", use.what, HumanBytes(Bytes(use.bytes)));
+    text += fmt::format("  not included: {} {}\n", use.what, HumanBytes(Bytes(use.bytes)));
   }
   return text;
 }
@@ -74,7 +74,7 @@ std::string PeakParts(const ValidationReport& report) {
 std::string TimeText(const ValidationReport& report, const std::string& cost_model) {
   if (!report.plan.seconds || !report.keep_all.seconds) return "";
   std::string text =
-      fmt::format("time       keeping all {}, by the plan {}, of which recomputing {}\n",
+      fmt::format("time       keeping all {}, the plan {} ({} of it recomputing)\n",
                   DurationText(*report.keep_all.seconds), DurationText(*report.plan.seconds),
                   DurationText(report.plan.recompute_seconds.value_or(0)));
   if (report.measured_overhead && report.predicted_overhead) {
@@ -87,7 +87,7 @@ std::string TimeText(const ValidationReport& report, const std::string& cost_mod
 
 std::string WeightText(const ConstantUsage& constants, uint64_t seed) {
   if (constants.leaves_from_seed == 0) return "weights    all from the file\n";
-  return fmt::format("weights    {} from the seed {}, the others from the file\n",
+  return fmt::format("weights    {} random (seed {}), the others from the file\n",
                      constants.leaves_from_seed, seed);
 }
 
@@ -240,19 +240,19 @@ std::string ValidationJson(const ValidationReport& report, const ValidationConte
 
 namespace {
 
-Error NotProven(const ModelAndPlan& planned, const std::vector<Error>& failures) {
+Error NotProvenError(const ModelAndPlan& planned, const std::vector<Error>& failures) {
   Error error = MakeError(ErrorCode::kCheckFailed,
                           fmt::format("{}: the plan is not proven", planned.model.identity().name));
   for (const Error& failure : failures) error.notes.push_back(MessageOf(failure));
   return error;
 }
 
-// There may be enough memory for the plan, but not for keeping everything.
-Error WithMemoryOfBoth(Error error, const Plan& plan) {
+// The plan may fit in memory where keeping everything does not.
+Error AddMemoryNeedsNote(Error error, const Plan& plan) {
   if (error.code != ErrorCode::kInfeasible) return error;
   error.notes.push_back(
-      fmt::format("validate runs the step by the plan, in {}, and also keeping everything, in {}; "
-                  "`ckexec run` runs the plan alone",
+      fmt::format("validate runs the step with the plan ({}) and keeping everything ({}); `ckexec "
+                  "run` runs only the plan",
                   HumanBytes(plan.figures.peak), HumanBytes(plan.figures.baseline_peak)));
   return error;
 }
@@ -260,13 +260,14 @@ Error WithMemoryOfBoth(Error error, const Plan& plan) {
 }  // namespace
 
 void AddValidateOptions(CommandLine& line, ExecOptions& options) {
-  line.Positional("MODEL", "the model, with a plan in it or with --plan", &options.model);
+  line.Positional("MODEL", "the model; must contain a plan unless --plan is given", &options.model);
   line.Value("--plan", "PLAN", "the plan file, if the model contains none", &options.plan);
   AddPlanCostOption(line, options);
   AddBackendOptions(line, options);
-  line.Choice("--loss", {"given", "cross-entropy"},
-              "loss function from which the outputs' gradients follow", &options.loss);
-  line.Value("--runs", "N", "timed steps of each kind (default 3; 0 for none)", &options.runs);
+  line.Choice("--loss", {"given", "cross-entropy"}, "loss function of the training step",
+              &options.loss);
+  line.Value("--runs", "N", "timed steps with and without the plan (default 3; 0 for none)",
+             &options.runs);
   line.Flag("--graph", "time steps of the cuda backend as CUDA graphs", &options.uses_graphs);
   line.Value("-o,--output", "FILE", "where to write the report as JSON; - for standard output",
              &options.output);
@@ -285,7 +286,7 @@ Result<ExitCode> RunValidate(const ExecOptions& options, const Screen& screen) {
   validate.records_steps = options.uses_graphs;
   if (options.uses_graphs && !backend->IsAsynchronous()) {
     return MakeError(ErrorCode::kUsage,
-                     fmt::format("--graph is for a GPU, and the {} backend has none; use --backend "
+                     fmt::format("--graph needs a GPU, but the {} backend uses none; use --backend "
                                  "cuda, or leave out --graph",
                                  backend->name()));
   }
@@ -300,7 +301,7 @@ Result<ExitCode> RunValidate(const ExecOptions& options, const Screen& screen) {
       ValidatePlan(*backend, *step.graph, *step.operators, *step.constants, planned.lowered.graph,
                    *planned.plan, validate);
   progress.Clear();
-  if (!found.ok()) return WithMemoryOfBoth(found.error(), *planned.plan);
+  if (!found.ok()) return AddMemoryNeedsNote(found.error(), *planned.plan);
   const ValidationReport& report = *found;
   const ValidationContext context{
       *planned.plan, fmt::format("{}: {}", backend->name(), backend->Describe()), validate};
@@ -314,7 +315,7 @@ Result<ExitCode> RunValidate(const ExecOptions& options, const Screen& screen) {
   } else if (!screen.is_quiet) {
     CKPLAN_RETURN_IF_ERROR(screen.Print(ValidationText(report, context)));
   }
-  if (!report.failures.empty()) return NotProven(planned, report.failures);
+  if (!report.failures.empty()) return NotProvenError(planned, report.failures);
   return ExitCode::kOk;
 }
 

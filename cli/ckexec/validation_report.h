@@ -9,7 +9,7 @@
 
 namespace ckplan {
 
-// The plan and the backend that the report is about.
+// The plan and the backend of a report.
 struct ValidationContext {
   const Plan& plan;
   std::string backend;  // "cpu: oneDNN 3.2.0, 2 threads"
@@ -17,7 +17,7 @@ struct ValidationContext {
 };
 
 std::string ValidationText(const ValidationReport& report, const ValidationContext& context);
-// schemas/validation.schema.json describes the form.
+// See schemas/validation.schema.json.
 std::string ValidationJson(const ValidationReport& report, const ValidationContext& context);
 
 }  // namespace ckplan

@@ -1,4 +1,4 @@
-// Runs every algorithm of the registry on graphs that the bytes describe.
+// Runs every registered algorithm on graphs decoded from the fuzzer's bytes.
 #include <fmt/format.h>
 
 #include <array>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMaxNodes = 10;
 
-// Makes a graph of up to kMaxNodes nodes, with several outputs, statistics, tensors read twice,
+// Builds a graph of up to kMaxNodes nodes, with several outputs, statistics, tensors read twice,
 // in-place pairs, gradients that pass through, workspaces, and sizes from zero to beyond the
 // limits.
 class GraphMaker {
@@ -26,28 +26,28 @@ class GraphMaker {
   explicit GraphMaker(Choices& choices) : choices_(choices) {}
 
   Result<TensorGraph> Make() {
-    // Shifted sums of ten nodes come close to the limits of a graph, or exceed them.
+    // Shifted sums of ten nodes come close to the graph's limits, or exceed them.
     constexpr int kByteShifts[] = {0, 0, 4, 20, 44};
     constexpr int kCostShifts[] = {0, 0, 3, 20, 40};
     byte_shift_ = kByteShifts[choices_.Below(std::size(kByteShifts))];
     cost_shift_ = kCostShifts[choices_.Below(std::size(kCostShifts))];
     for (size_t i = choices_.Below(3); i > 0; --i) AddTensor(TensorKind::kInput);
     for (size_t i = 1 + choices_.Below(kMaxNodes); i > 0; --i) AddNode();
-    parts_.parameter_gradients = parts_.parameters = SomeBytes();
+    parts_.parameter_gradients = parts_.parameters = RandomBytes();
     ChooseOutputs();
     return TensorGraph::Create(std::move(parts_));
   }
 
  private:
-  Bytes SomeBytes() { return Bytes(int64_t{choices_.Byte()} << byte_shift_); }
-  Cost SomeCost() { return Cost(int64_t{choices_.Byte()} << cost_shift_); }
+  Bytes RandomBytes() { return Bytes(int64_t{choices_.Byte()} << byte_shift_); }
+  Cost RandomCost() { return Cost(int64_t{choices_.Byte()} << cost_shift_); }
 
   TensorId AddTensor(TensorKind kind) {
     Tensor tensor;
     tensor.file_id = static_cast<int64_t>(parts_.tensors.size());
     tensor.name = fmt::format("t{}", parts_.tensors.size());
     tensor.kind = kind;
-    tensor.bytes = SomeBytes();
+    tensor.bytes = RandomBytes();
     tensor.requires_grad = kind == TensorKind::kActivation && choices_.Below(8) != 7;
     return parts_.tensors.push_back(std::move(tensor));
   }
@@ -61,16 +61,16 @@ class GraphMaker {
     node.is_random = (traits & 2) != 0;
     const size_t known = parts_.tensors.size();
     for (size_t i = known == 0 ? 0 : choices_.Below(4); i > 0; --i) {
-      // The last tensors are the likelier picks, so that graphs are deep.
+      // Prefers the latest tensors, so that graphs are deep.
       node.inputs.push_back(TensorId(known - 1 - choices_.Below(std::min<size_t>(known, 6))));
     }
     node.outputs.push_back(AddTensor(TensorKind::kActivation));
     if ((traits & 4) != 0) node.outputs.push_back(AddTensor(TensorKind::kActivation));
     if ((traits & 8) != 0) node.outputs.push_back(AddTensor(TensorKind::kStatistic));
-    node.forward_cost = SomeCost();
-    node.backward_cost = SomeCost();
-    if ((traits & 16) != 0) node.forward_workspace = SomeBytes();
-    if ((traits & 32) != 0) node.backward_workspace = SomeBytes();
+    node.forward_cost = RandomCost();
+    node.backward_cost = RandomCost();
+    if ((traits & 16) != 0) node.forward_workspace = RandomBytes();
+    if ((traits & 32) != 0) node.backward_workspace = RandomBytes();
     AddReads(&node);
     if (!node.inputs.empty() && (traits & 64) != 0) ShareMemory(&node);
     parts_.nodes.push_back(std::move(node));
@@ -88,7 +88,7 @@ class GraphMaker {
     }
   }
 
-  // Makes the output as large as the input, which sharing memory requires.
+  // Makes the output as large as the input, as sharing memory requires.
   void ShareMemory(Node* node) {
     const TensorId input = node->inputs[choices_.Below(node->inputs.size())];
     const TensorId output = node->outputs.front();
@@ -159,26 +159,26 @@ class PlanOfGraph {
   void CheckPlanned(const Plan& plan) const {
     for (const std::string& fault : CheckPlan(graph_, plan)) Require(fault.empty(), fault);
     NaiveSimulation naive(graph_, plan.schedule);
-    Require(naive.Peak() == plan.figures.peak, "the naive replay has another peak");
-    Require(naive.Overhead() == plan.figures.overhead, "the naive replay has another overhead");
+    Require(naive.Peak() == plan.figures.peak, "the naive replay finds the same peak");
+    Require(naive.Overhead() == plan.figures.overhead, "the naive replay finds the same overhead");
     for (const std::string& fault : NaiveArenaFaults(graph_, plan.schedule, plan.offsets)) {
       Require(fault.empty(), fault);
     }
     if (const auto budget = plan.request.budget.in_bytes()) {
-      Require(plan.figures.peak <= *budget, "the peak exceeds the budget");
+      Require(plan.figures.peak <= *budget, "the peak stays within the budget");
     }
     const Result<Plan> again = ReadPlanJson(WritePlanJson(plan, graph_), graph_, "plan.json");
-    Require(again.ok() && *again == plan, "the plan that is read is not the plan that was written");
+    Require(again.ok() && *again == plan, "writing and reading a plan preserves it");
   }
 
-  // The error about a refused budget must name a budget that succeeds.
+  // The error about an infeasible budget must name a budget that is feasible.
   void CheckRefusal(const Error& error) const {
     Require(error.code == ErrorCode::kInfeasible || error.code == ErrorCode::kUnsupported ||
                 error.code == ErrorCode::kUsage,
             error.message);
     if (error.code == ErrorCode::kInfeasible) return CheckAdvice(error);
     Require(request_.budget.kind != Budget::Kind::kMin || error.code != ErrorCode::kInfeasible,
-            "the least budget is no refusal");
+            "the minimum budget is always feasible");
   }
 
   void CheckAdvice(const Error& error) const {
@@ -204,7 +204,7 @@ void FuzzAlgorithms(FuzzInput input) {
   PlanRequest request = MakeRequest(choices, *graph);
   for (const SolverInfo& info : AllSolvers()) {
     if (request.objective == Objective::kMemory && !info.takes_objective) continue;
-    // Each plan of checkmate is an integer program, which takes longer than all other plans
+    // checkmate solves an integer program for each plan, which takes longer than all other plans
     // together.
     if (info.name == "checkmate" && graph->nodes().size() > 5) continue;
     request.algorithm = info.name;

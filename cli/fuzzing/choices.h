@@ -1,5 +1,5 @@
-// Makes decisions from the fuzzer's bytes. Each decision takes one byte, or a line, and 0 once the
-// bytes are used up, so that every input means something and short inputs mean small things.
+// Makes decisions from the fuzzer's bytes. Each decision takes one byte, or a line, and 0 when the
+// bytes are used up, so that every input is valid and short inputs give small results.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ class Choices {
   explicit Choices(FuzzInput input) : rest_(input) {}
 
   bool is_used_up() const { return rest_.empty(); }
-  // Returns a number in [0, count), for a count of at most 256.
+  // Returns a number in [0, count); count is at most 256.
   size_t Below(size_t count) { return Byte() % count; }
   bool Flag() { return (Byte() & 1) != 0; }
   uint8_t Byte() {
@@ -25,7 +25,7 @@ class Choices {
     rest_ = rest_.subspan(1);
     return byte;
   }
-  // The bytes up to the next newline, which is skipped.
+  // Returns the bytes up to the next newline, and skips it.
   std::string Line() {
     const std::string_view text = TextOf(rest_);
     const std::string line(text.substr(0, text.find('\n')));

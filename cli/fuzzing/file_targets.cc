@@ -1,4 +1,4 @@
-// The readers of files: settings, costs, decisions, graphs and plans.
+// File readers: settings, costs, decisions, graphs and plans.
 #include <string>
 #include <utility>
 
@@ -24,36 +24,38 @@ void FuzzConfig(FuzzInput input) {
   const auto is_section = [](const std::string& name) { return name == "check"; };
   const Result<ConfigFile> file = ParseConfig(TextOf(input), "ckplan.toml", is_section);
   if (!file.ok()) {
-    CKPLAN_CHECK(file.error().code == ErrorCode::kUsage, "what is no settings is refused as such");
-    CKPLAN_CHECK(file.error().message.starts_with("ckplan.toml:"), "a fault has its line");
+    CKPLAN_CHECK(file.error().code == ErrorCode::kUsage, "invalid settings are a usage error");
+    CKPLAN_CHECK(file.error().message.starts_with("ckplan.toml:"), "an error names its line");
     return;
   }
   for (const ConfigEntry& entry : file->entries) {
     CKPLAN_CHECK(entry.section.empty() || entry.section == "check", "only commands have sections");
-    CKPLAN_CHECK(entry.where.starts_with("ckplan.toml:"), "a value has its line");
+    CKPLAN_CHECK(entry.where.starts_with("ckplan.toml:"), "a value knows its line");
     for (const std::string& text : entry.texts) {
       const Result<ConfigFile> again =
           ParseConfig("key = " + TomlText(text), "ckplan.toml", is_section);
-      CKPLAN_CHECK(again.ok(), "what was read can be written");
-      CKPLAN_CHECK(again->entries.front().texts.front() == text, "and is read as it was");
+      CKPLAN_CHECK(again.ok(), "settings can be written back");
+      CKPLAN_CHECK(again->entries.front().texts.front() == text,
+                   "settings survive writing and reading");
     }
   }
 }
 
 namespace {
 
-// A plan that the checker has accepted must also pass the plainest check.
-void CheckAgain(const TensorGraph& graph, const Plan& plan) {
+// A plan that the checker accepted must also pass the naive replay.
+void CheckByReplay(const TensorGraph& graph, const Plan& plan) {
   NaiveSimulation naive(graph, plan.schedule);
-  CKPLAN_CHECK(naive.Peak() == plan.figures.peak, "an accepted plan states its peak");
-  CKPLAN_CHECK(naive.Overhead() == plan.figures.overhead, "an accepted plan states its overhead");
+  CKPLAN_CHECK(naive.Peak() == plan.figures.peak, "an accepted plan states its true peak");
+  CKPLAN_CHECK(naive.Overhead() == plan.figures.overhead,
+               "an accepted plan states its true overhead");
   for (const std::string& fault : NaiveArenaFaults(graph, plan.schedule, plan.offsets)) {
     CKPLAN_CHECK(fault.empty(), fault);
   }
   const std::string text = WritePlanJson(plan, graph);
   const Result<Plan> again = ReadPlanJson(text, graph, "written.json");
-  CKPLAN_CHECK(again.ok(), "a plan that was written can be read");
-  CKPLAN_CHECK(*again == plan, "a plan that is written and read is the same plan");
+  CKPLAN_CHECK(again.ok(), "a written plan can be read");
+  CKPLAN_CHECK(*again == plan, "writing and reading a plan preserves it");
 }
 
 }  // namespace
@@ -70,7 +72,7 @@ void FuzzPlan(FuzzInput input) {
   static_cast<void>(ReadPlanDigest(text, "plan.json").ok());
   const Result<Plan> plan = ReadPlanJson(text, NetGraph(), "plan.json");
   if (!plan.ok() || !CheckPlan(NetGraph(), *plan).empty()) return;
-  CheckAgain(NetGraph(), *plan);
+  CheckByReplay(NetGraph(), *plan);
 }
 
 void FuzzCosts(FuzzInput input) {
@@ -78,7 +80,7 @@ void FuzzCosts(FuzzInput input) {
   if (workspaces.ok()) {
     for (const auto& [name, row] : *workspaces) {
       CKPLAN_CHECK(row.forward_workspace >= Bytes(0) && row.backward_workspace >= Bytes(0),
-                   "workspaces are no less than nothing");
+                   "workspace sizes are not negative");
     }
   }
   const Result<CostTable> table = ParseCostTable(TextOf(input), "costs.json");
@@ -88,14 +90,14 @@ void FuzzCosts(FuzzInput input) {
     names.push_back(name);
     CKPLAN_CHECK(cost.forward >= Cost(1) && cost.backward >= Cost(1), "costs are at least 1");
     CKPLAN_CHECK(cost.forward <= kMaxTotalCost && cost.backward <= kMaxTotalCost,
-                 "costs are such that a graph may have them");
+                 "costs are in the range that graphs allow");
     CKPLAN_CHECK(cost.forward_workspace >= Bytes(0) && cost.backward_workspace >= Bytes(0),
-                 "workspaces are no less than nothing");
+                 "workspace sizes are not negative");
   }
-  CKPLAN_CHECK(LookUpCosts(*table, names, "costs.json").ok(), "every name of a table is found");
+  CKPLAN_CHECK(LookUpCosts(*table, names, "costs.json").ok(), "every name in the table is found");
   names.push_back("a name that the table does not have");
   CKPLAN_CHECK(table->contains(names.back()) || !LookUpCosts(*table, names, "costs.json").ok(),
-               "a missing name is refused");
+               "a missing name is an error");
 }
 
 namespace {
@@ -116,10 +118,12 @@ void CheckPlanOf(const Graph& graph, Decisions decisions, MakePlanOf make_plan) 
   }
   const std::string text = WritePlanJson(*plan, graph);
   const Result<Plan> read = ReadPlanJson(text, graph, "plan.json");
-  CKPLAN_CHECK(read.ok() && *read == *plan, "a plan of decisions is written and read");
+  CKPLAN_CHECK(read.ok() && *read == *plan,
+               "writing and reading a plan made from decisions preserves it");
   request.decisions = ReadDecisionsJson(text, "plan.json").value();
   const Result<Plan> again = make_plan(graph, request);
-  CKPLAN_CHECK(again.ok() && again->schedule == plan->schedule, "its steps are decisions as well");
+  CKPLAN_CHECK(again.ok() && again->schedule == plan->schedule,
+               "a plan's steps can be read as decisions");
 }
 
 }  // namespace
@@ -147,9 +151,9 @@ void FuzzGraph(FuzzInput input) {
   if (const auto* joint = std::get_if<JointGraph>(&*any)) return CheckJointGraph(*joint);
   const auto* const graph = std::get_if<TensorGraph>(&*any);
   const Result<TensorGraph> again = ReadGraphJson(WriteGraphJson(*graph), "written.json");
-  CKPLAN_CHECK(again.ok(), "what was written can be read: " +
+  CKPLAN_CHECK(again.ok(), "a written graph can be read: " +
                                (again.ok() ? std::string() : again.error().message));
-  CKPLAN_CHECK(*again == *graph, "a graph that is written and read is the same graph");
+  CKPLAN_CHECK(*again == *graph, "writing and reading a graph preserves it");
   if (graph->nodes().size() > kMaxPlannedGraphNodes) return;
   PlanRequest request;
   request.algorithm = "chen-sqrt";
@@ -158,7 +162,8 @@ void FuzzGraph(FuzzInput input) {
     CKPLAN_CHECK(plan.error().code == ErrorCode::kUnsupported, plan.error().message);
     return;
   }
-  CKPLAN_CHECK(plan->figures.peak <= plan->figures.arena, "the arena holds the peak");
+  CKPLAN_CHECK(plan->figures.peak <= plan->figures.arena,
+               "the arena is at least as large as the peak");
 }
 
 }  // namespace ckplan

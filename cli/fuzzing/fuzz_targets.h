@@ -1,11 +1,11 @@
-// Fuzz targets: functions that get arbitrary bytes, and must return whatever the bytes are.
+// Fuzz targets: functions that accept arbitrary bytes and must always return.
 //
-//   bytes ── target ──▶ returns: the input was refused, or what was made of it has been checked
+//   bytes ── target ──▶ returns: the input was rejected, or its result was checked
 //
-// A fault is a report of a sanitizer, a CKPLAN_CHECK that fails, an exception, a hang, or more
-// memory than scripts/fuzz grants. The same functions run in two ways: under clang's libFuzzer,
-// which invents inputs (libfuzzer_main.cc, one program for each target), and in an ordinary test
-// over the inputs in testdata/fuzz/NAME.txt (seeds_test.cc).
+// A fault is a sanitizer report, a failed CKPLAN_CHECK, an exception, a hang, or more memory than
+// scripts/fuzz grants. The same functions run in two ways: under clang's libFuzzer, which invents
+// inputs (libfuzzer_main.cc, one program per target), and in an ordinary test with the inputs in
+// testdata/fuzz/NAME.txt (seeds_test.cc).
 #pragma once
 
 #include <cstddef>
@@ -18,22 +18,23 @@ namespace ckplan {
 
 using FuzzInput = std::span<const uint8_t>;
 
-void FuzzAlgorithms(FuzzInput input);   // Random graphs, planned by every algorithm.
+void FuzzAlgorithms(FuzzInput input);   // Plans random graphs with every algorithm.
 void FuzzConfig(FuzzInput input);       // Reads ckplan.toml.
-void FuzzConstraints(FuzzInput input);  // Files of patterns that constrain plans.
+void FuzzConstraints(FuzzInput input);  // Reads pattern files and plans with them.
 void FuzzCosts(FuzzInput input);        // Reads costs.json.
 void FuzzDecisions(FuzzInput input);    // Reads decisions.json and checks it for a graph.
 void FuzzGraph(FuzzInput input);        // Reads graph.json.
-void FuzzInference(FuzzInput input);    // Any node of any operator of ONNX, loaded.
-void FuzzJointGraph(FuzzInput input);   // Joint graphs, planned by quick algorithms.
+void FuzzInference(FuzzInput input);    // Loads a node with any ONNX operator.
+void FuzzJointGraph(FuzzInput input);   // Plans joint graphs with quick algorithms.
 void FuzzJointPlan(FuzzInput input);    // Reads plan.json and checks it for a joint graph.
-void FuzzModel(FuzzInput input);        // ONNX files: loading, lowering, planning, annotating.
+void FuzzModel(FuzzInput input);        // Loads, lowers, plans and annotates ONNX files.
 void FuzzPatterns(FuzzInput input);     // Matches patterns against names.
 void FuzzPlan(FuzzInput input);         // Reads plan.json and checks it for a graph.
 void FuzzSettings(FuzzInput input);     // Reads ckplan.toml, up to a command's settings.
-void FuzzSizes(FuzzInput input);        // Sizes, budgets, durations, and the flags of a request.
+void FuzzSizes(FuzzInput input);        // Parses sizes, budgets, durations and request flags.
 #ifdef CKPLAN_HAS_CPU
-void FuzzKernels(FuzzInput input);  // Operators with any attributes and shapes on the CPU backend.
+void FuzzKernels(
+    FuzzInput input);  // Runs operators with any attributes and shapes on the CPU backend.
 #endif
 
 struct FuzzTarget {

@@ -1,4 +1,4 @@
-// One node of any of ONNX's operators, with any operands and attributes, as a model that is loaded.
+// Loads a model of one node, with any ONNX operator, operands and attributes.
 #include <fstream>
 
 #include "cli/fuzzing/choices.h"
@@ -19,7 +19,8 @@ void FuzzInference(FuzzInput input) {
   std::ofstream(path, std::ios::binary) << bytes;
   const Result<Model> model = LoadModel(path, {});
   if (model.ok()) return;
-  CKPLAN_CHECK(model.error().message.find('\n') == std::string::npos, "a refusal is one line");
+  CKPLAN_CHECK(model.error().message.find('\n') == std::string::npos,
+               "an error message is one line");
 }
 
 }  // namespace ckplan

@@ -45,7 +45,7 @@ Words LinesOf(std::string_view text) {
   return lines;
 }
 
-// Numbers of this many digits can always be read.
+// Numbers with this many digits can always be parsed.
 #define INTEGER "-?[0-9]{1,18}"
 #define DECIMAL "-?[0-9]{1,9}(\\.[0-9]{1,9})?"
 #define NUMBER "(" DECIMAL "(e-?[0-9]{1,2})?|-?inf|nan)"
@@ -74,8 +74,8 @@ bool IsOperator(const std::string& word) {
   return std::regex_match(word, form);
 }
 
-// Returns nothing for dimensions whose product exceeds any graph, which are refused before an
-// operator is checked.
+// Returns nothing for dimensions whose product exceeds the limit for graphs, which are rejected
+// before operators are checked.
 std::optional<int64_t> CheckedElements(const std::string& operand) {
   if (operand == "_" || operand[1] == 's') return 1;
   std::optional<int64_t> elements = 1;
@@ -87,10 +87,9 @@ std::optional<int64_t> CheckedElements(const std::string& operand) {
   return elements;
 }
 
-// Returns whether the contents fit the operand. A range must not run backwards. Listed contents
-// must have one number for each element, and only integers if the operand holds integers. Booleans
-// have no contents.
-bool HasItsContents(const std::string& operand) {
+// True if the contents fit the operand. A range must not run backwards. Listed contents need one
+// number per element, and integers if the operand holds integers. Booleans have no contents.
+bool ContentsFit(const std::string& operand) {
   if (operand[0] == 'b') return operand.find_first_of("([") == std::string::npos;
   const size_t range = operand.find('(');
   if (range != std::string::npos) {
@@ -113,7 +112,7 @@ bool IsCase(const Words& lines) {
   operands.erase(arrow);
   const Words attributes = WordsOf(lines[2]);
   const auto is_sound = [](const std::string& operand) {
-    return IsOperand(operand) && CheckedElements(operand) && HasItsContents(operand);
+    return IsOperand(operand) && CheckedElements(operand) && ContentsFit(operand);
   };
   return operands.size() <= 16 && std::all_of(operands.begin(), operands.end(), is_sound) &&
          std::all_of(attributes.begin(), attributes.end(), IsAttribute);
@@ -131,7 +130,7 @@ const std::vector<reference::CaseRow>& AllCases() {
   return cases;
 }
 
-// Returns whether the same operands are present, with the same types.
+// True if the same operands are present, with the same types.
 bool HasTypesOf(const std::vector<Operand>& operands, const std::vector<Operand>& of_case) {
   const auto has_type_of = [](const Operand& operand, const Operand& other) {
     return operand.is_present == other.is_present &&
@@ -152,7 +151,7 @@ const std::multimap<std::string, OpSpec>& CasesByType() {
   return cases;
 }
 
-bool HasItsOperands(const OpSpec& spec) {
+bool AreOperandsKnown(const OpSpec& spec) {
   const auto [begin, end] = CasesByType().equal_range(spec.type);
   return std::any_of(begin, end, [&spec](const auto& known) {
     return HasTypesOf(spec.inputs, known.second.inputs) &&
@@ -165,29 +164,29 @@ class Mutator {
   Mutator(std::string_view text, unsigned int seed) : rng_(seed), lines_(LinesOf(text)) {}
 
   std::string Mutate() {
-    if (!IsCase(lines_)) lines_ = OtherCase();
+    if (!IsCase(lines_)) lines_ = RandomCase();
     for (int64_t i = rng_.Between(1, 4); i > 0; --i) MutateOnce();
     return fmt::format("{}", fmt::join(lines_, "\n"));
   }
 
  private:
   template <typename List>
-  size_t AnyOf(const List& list) {
+  size_t RandomElement(const List& list) {
     return static_cast<size_t>(rng_.Between(0, static_cast<int64_t>(list.size()) - 1));
   }
 
-  Words OtherCase() {
-    const reference::CaseRow& row = AllCases()[AnyOf(AllCases())];
+  Words RandomCase() {
+    const reference::CaseRow& row = AllCases()[RandomElement(AllCases())];
     return {std::string(row.type), std::string(row.operands), std::string(row.attributes)};
   }
 
   void MutateOnce() {
     switch (rng_.Between(0, 9)) {
       case 0:
-        lines_ = OtherCase();
+        lines_ = RandomCase();
         return;
       case 1:
-        lines_[0] = OtherCase()[0];  // Another operator with the same operands.
+        lines_[0] = RandomCase()[0];  // Another operator with the same operands.
         return;
       case 2:
       case 3:
@@ -203,28 +202,28 @@ class Mutator {
     }
   }
 
-  std::string AnyNumber(const std::string& old) {
+  std::string RandomNumber(const std::string& old) {
     constexpr std::array kNumbers = {"0",  "1",   "2",          "3",          "4",         "5",
                                      "7",  "8",   "9",          "16",         "17",        "33",
                                      "64", "100", "2147483647", "2147483648", "4294967297"};
     if (old.size() < 10 && rng_.Chance(50)) {
       return std::to_string(std::max<int64_t>(0, std::stoll(old) + rng_.Between(-2, 2)));
     }
-    return kNumbers[AnyOf(kNumbers)];
+    return kNumbers[RandomElement(kNumbers)];
   }
 
-  // Changes a run of digits, either in one place or wherever the same number occurs.
+  // Changes a number, in one place or wherever it occurs.
   void ChangeNumber(bool everywhere) {
-    std::vector<std::pair<size_t, size_t>> places;  // The line, and the position in it.
+    std::vector<std::pair<size_t, size_t>> places;  // Line, and position in the line.
     for (size_t line = 0; line < lines_.size(); ++line) {
       for (size_t i = 0; i < lines_[line].size(); ++i) {
         if (IsNumberStart(lines_[line], i)) places.emplace_back(line, i);
       }
     }
     if (places.empty()) return;
-    const auto [line, at] = places[AnyOf(places)];
+    const auto [line, at] = places[RandomElement(places)];
     const std::string old = NumberAt(lines_[line], at);
-    const std::string number = AnyNumber(old);
+    const std::string number = RandomNumber(old);
     const bool is_negative = rng_.Chance(10);
     for (auto place = places.rbegin(); place != places.rend(); ++place) {
       std::string& text = lines_[place->first];
@@ -242,21 +241,21 @@ class Mutator {
     return text.substr(at, std::min(text.find_first_not_of("0123456789", at), text.size()) - at);
   }
 
-  // Changes the type or the role of an operand.
+  // Changes an operand's type or role.
   void ChangeLetter() {
     Words words = WordsOf(lines_[1]);
     if (words.empty()) return;
-    std::string& word = words[AnyOf(words)];
+    std::string& word = words[RandomElement(words)];
     if (word == "->" || word == "_") return;
     constexpr std::string_view kTypes = "finb";
     constexpr std::string_view kRoles = "*~!";
     const size_t role = word.find_first_of("*~!(=@");
     if (rng_.Chance(40)) {
-      word[0] = kTypes[AnyOf(kTypes)];
+      word[0] = kTypes[RandomElement(kTypes)];
     } else if (role != std::string::npos && kRoles.find(word[role]) != std::string_view::npos) {
       word.erase(role, 1);
     } else {
-      word.insert(std::min(role, word.size()), 1, kRoles[AnyOf(kRoles)]);
+      word.insert(std::min(role, word.size()), 1, kRoles[RandomElement(kRoles)]);
     }
     lines_[1] = fmt::format("{}", fmt::join(words, " "));
   }
@@ -264,8 +263,8 @@ class Mutator {
   void ChangeWords() {
     const size_t line = rng_.Chance(60) ? 1 : 2;
     Words words = WordsOf(lines_[line]);
-    const Words others = WordsOf(OtherCase()[line]);
-    const size_t at = words.empty() ? 0 : AnyOf(words);
+    const Words others = WordsOf(RandomCase()[line]);
+    const size_t at = words.empty() ? 0 : RandomElement(words);
     const auto place = words.begin() + static_cast<int64_t>(at);
     switch (rng_.Between(0, 4)) {
       case 0:
@@ -281,12 +280,12 @@ class Mutator {
         if (!words.empty() && line == 1) ChangeRank(*place);
         break;
       default:
-        if (!others.empty()) words.insert(place, others[AnyOf(others)]);
+        if (!others.empty()) words.insert(place, others[RandomElement(others)]);
     }
     lines_[line] = fmt::format("{}", fmt::join(words, " "));
   }
 
-  // Adds one axis to an operand, or removes one.
+  // Adds or removes one axis of an operand.
   void ChangeRank(std::string& word) {
     const size_t x = word.find('x');
     if (word == "->" || word == "_" || word.size() < 2) return;
@@ -308,7 +307,7 @@ std::optional<reference::OpCase> ReadKernelCase(std::string_view text) {
   const Words lines = LinesOf(text);
   if (!IsCase(lines)) return std::nullopt;
   reference::OpCase op_case = reference::ParseCase({lines[0], lines[1], lines[2]});
-  if (!HasItsOperands(op_case.spec)) return std::nullopt;
+  if (!AreOperandsKnown(op_case.spec)) return std::nullopt;
   return op_case;
 }
 

@@ -1,4 +1,4 @@
-// Operators as text, for the fuzzer of kernels: three lines in the grammar of a CaseRow
+// Operators as text, for the kernel fuzzer: three lines in the grammar of a CaseRow
 // (lib/executor/reference/op_case.h) with the operator, its operands and its attributes.
 //
 //   Conv
@@ -14,13 +14,13 @@
 
 namespace ckplan {
 
-// Returns nothing if the text does not follow the grammar, if an operand is larger than any graph
-// may be, or if no case of lib/executor/reference gives the operator these operands of these types.
-// Models with other operands are refused when they are loaded.
+// Returns nothing if the text doesn't follow the grammar, if an operand exceeds the limit for
+// graphs, or if no case in lib/executor/reference has this operator with the same operand types.
+// The loader rejects models with other operands.
 std::optional<reference::OpCase> ReadKernelCase(std::string_view text);
 
-// Returns another case, made from this one: a number changed in one place or everywhere, a word
-// doubled, dropped or taken from another case, a letter exchanged, or a different case altogether.
+// Returns a variation of the case: a number changed in one place or everywhere, a word doubled,
+// dropped or taken from another case, a letter exchanged, or a different case altogether.
 std::string MutateKernelCase(std::string_view text, unsigned int seed);
 
 }  // namespace ckplan

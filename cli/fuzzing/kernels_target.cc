@@ -1,6 +1,6 @@
-// Runs operators with any attributes and shapes on the kernels of the CPU backend. No kernel may
-// touch memory beyond its operands if lib/problem/ops has accepted the operator. Each operand has
-// its own block of exactly its size, so that the address sanitizer sees accesses beyond it.
+// Runs operators with any attributes and shapes on the CPU backend. Once lib/problem/ops accepts an
+// operator, its kernel must not touch memory beyond its operands. Each operand has a block of
+// exactly its size, so that the address sanitizer detects accesses beyond it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,13 +25,13 @@ using reference::Blob;
 using reference::Tensor;
 
 constexpr uint64_t kSeed = 7;
-// An operator may hold lists as long as an axis. It runs only if it is quick.
+// An operator may hold lists as long as an axis, and runs only if it is quick.
 constexpr int64_t kMaxPreparedAxis = 1 << 16;
 constexpr int64_t kMaxRunElements = 1 << 13;
 constexpr int64_t kMaxWorkspace = 1 << 26;
 
-// A heap block of exactly the size of its contents. Empty contents have an address as well, as
-// operands without elements do; an absent block has none.
+// A heap block of exactly the size of its contents. Empty contents have an address, like operands
+// without elements; an absent block has none.
 class ExactBlock {
  public:
   ExactBlock() = default;
@@ -55,16 +55,18 @@ std::vector<const void*> Addresses(const Blocks& blocks) {
   return addresses;
 }
 
-ExactBlock BlockIf(bool exists, const Blob& contents) {
+ExactBlock OptionalBlock(bool exists, const Blob& contents) {
   return exists ? ExactBlock(contents) : ExactBlock();
 }
-ExactBlock BlockIf(bool exists, int64_t bytes) { return exists ? ExactBlock(bytes) : ExactBlock(); }
+ExactBlock OptionalBlock(bool exists, int64_t bytes) {
+  return exists ? ExactBlock(bytes) : ExactBlock();
+}
 
-// Returns the contents of the operands that backward may read.
+// Returns the contents of operands that backward may read.
 Blocks ReadByBackward(const std::vector<Operand>& operands, const std::vector<Blob>& contents) {
   Blocks blocks;
   for (size_t i = 0; i < operands.size(); ++i) {
-    blocks.push_back(BlockIf(operands[i].is_read_by_backward, contents[i]));
+    blocks.push_back(OptionalBlock(operands[i].is_read_by_backward, contents[i]));
   }
   return blocks;
 }
@@ -78,15 +80,15 @@ struct KernelRun {
 reference::ForwardResult RunForward(PreparedOp& op, const KernelRun& run) {
   Blocks inputs, outputs;
   for (size_t i = 0; i < run.inputs.size(); ++i) {
-    inputs.push_back(BlockIf(run.inputs[i].is_present, ToBytes(run.inputs[i])));
+    inputs.push_back(OptionalBlock(run.inputs[i].is_present, ToBytes(run.inputs[i])));
   }
   std::vector<void*> to;
   for (const Operand& output : run.spec.outputs) {
-    outputs.push_back(BlockIf(output.is_present, output.is_present ? output.bytes() : 0));
+    outputs.push_back(OptionalBlock(output.is_present, output.is_present ? output.bytes() : 0));
     to.push_back(outputs.back().at());
   }
-  const auto statistic = BlockIf(run.spec.statistic_bytes > 0, run.spec.statistic_bytes);
-  const auto workspace = BlockIf(op.workspace().forward > 0, op.workspace().forward);
+  const auto statistic = OptionalBlock(run.spec.statistic_bytes > 0, run.spec.statistic_bytes);
+  const auto workspace = OptionalBlock(op.workspace().forward > 0, op.workspace().forward);
   op.Forward({Addresses(inputs), to, statistic.at(), workspace.at(), kSeed});
   reference::ForwardResult result;
   for (const ExactBlock& output : outputs) result.outputs.push_back(output.Read());
@@ -102,10 +104,10 @@ reference::BackwardResult RunBackward(PreparedOp& op, const KernelRun& run,
   const Blocks outputs = ReadByBackward(run.spec.outputs, forward.outputs);
   Blocks arriving;
   for (size_t i = 0; i < run.arriving.size(); ++i) {
-    arriving.push_back(BlockIf(run.arriving[i].is_present, ToBytes(run.arriving[i])));
+    arriving.push_back(OptionalBlock(run.arriving[i].is_present, ToBytes(run.arriving[i])));
   }
-  const auto statistic = BlockIf(!forward.statistic.empty(), forward.statistic);
-  const auto workspace = BlockIf(op.workspace().backward > 0, op.workspace().backward);
+  const auto statistic = OptionalBlock(!forward.statistic.empty(), forward.statistic);
+  const auto workspace = OptionalBlock(op.workspace().backward > 0, op.workspace().backward);
   const auto from_inputs = Addresses(inputs);
   const auto from_outputs = Addresses(outputs);
   const auto from_arriving = Addresses(arriving);
@@ -114,7 +116,7 @@ reference::BackwardResult RunBackward(PreparedOp& op, const KernelRun& run,
   reference::BackwardResult result;
   for (size_t i = 0; i < run.spec.inputs.size(); ++i) {
     const Operand& input = run.spec.inputs[i];
-    const auto gradient = BlockIf(input.has_gradient, input.has_gradient ? input.bytes() : 0);
+    const auto gradient = OptionalBlock(input.has_gradient, input.has_gradient ? input.bytes() : 0);
     if (input.has_gradient) op.BackwardInput(call, i, gradient.at());
     result.gradients.push_back(gradient.Read());
   }
@@ -124,7 +126,7 @@ reference::BackwardResult RunBackward(PreparedOp& op, const KernelRun& run,
 // Large integers wrap in a kernel, but not in a reference, which computes in doubles.
 constexpr double kMaxInteger = 1 << 30;
 
-bool IsFar(ElementType type, double actual, double expected) {
+bool DiffersMuch(ElementType type, double actual, double expected) {
   if (!std::isfinite(actual) || !std::isfinite(expected)) return false;
   if (!IsFloat(type)) {
     if (std::abs(expected) > kMaxInteger) return false;
@@ -134,8 +136,8 @@ bool IsFar(ElementType type, double actual, double expected) {
   return std::abs(actual - expected) > 0.05 * std::max(1.0, std::abs(expected));
 }
 
-// Returns whether integers that are used as indices are in range for every axis of the first
-// operand, because any axis may be the indexed one.
+// True if integers that serve as indices are in range for every axis of the first operand, because
+// any axis may be the indexed one.
 bool AreIndicesInRange(const KernelRun& run) {
   if (run.inputs.empty() || RuleOf(run.spec.type).is_elementwise()) return true;
   const std::vector<int64_t>& dims = run.spec.inputs[0].dims;
@@ -152,8 +154,8 @@ bool AreIndicesInRange(const KernelRun& run) {
   return true;
 }
 
-// The references are plain: they write every output, divide by sizes, and do not check indices.
-bool IsForReference(const KernelRun& run) {
+// References are simple: they write every output, divide by sizes, and don't check indices.
+bool CanCompare(const KernelRun& run) {
   const auto is_filled = [](const Operand& operand) { return operand.elements() > 0; };
   for (const Operand& output : run.spec.outputs) {
     if (!output.is_present || !is_filled(output)) return false;
@@ -164,32 +166,32 @@ bool IsForReference(const KernelRun& run) {
   return !RuleOf(run.spec.type).is_random() && AreIndicesInRange(run);
 }
 
-// Compares roughly, because any contents may come to any operator. A kernel that reads the wrong
+// Compares with a wide tolerance, because contents are arbitrary. A kernel that reads the wrong
 // elements is far off.
 void CompareWithReference(const KernelRun& run, const reference::ForwardResult& forward) {
   const reference::Function function = reference::FindFunction(run.spec.type);
-  if (function == nullptr || !IsForReference(run)) return;
+  if (function == nullptr || !CanCompare(run)) return;
   std::vector<Tensor> expected;
   for (const Operand& output : run.spec.outputs) expected.push_back(reference::EmptyTensor(output));
   function(run.spec, run.inputs, expected);
   for (size_t i = 0; i < expected.size(); ++i) {
     const Tensor actual = reference::FromBytes(forward.outputs[i], run.spec.outputs[i]);
     for (int64_t k = 0; k < expected[i].size(); ++k) {
-      CKPLAN_CHECK(!IsFar(actual.type, actual[k], expected[i][k]),
+      CKPLAN_CHECK(!DiffersMuch(actual.type, actual[k], expected[i][k]),
                    fmt::format("output {}, element {} is {} instead of {}", i, k, actual[k],
                                expected[i][k]));
     }
   }
 }
 
-// Runs once between guards, which also detect writes by code that no sanitizer instruments, such as
-// a library's, and once in exact blocks. Both runs must give the same bits.
+// Runs once between guards, which also detect writes by code without sanitizer instrumentation,
+// such as libraries, and once in exact blocks. Both runs must give the same bits.
 void RunOperator(Backend& backend, PreparedOp& op, const KernelRun& run, bool has_backward) {
   const auto guarded = reference::RunForward(backend, op, run.spec, run.inputs, kSeed);
   for (const std::string& fault : guarded.faults) CKPLAN_CHECK(fault.empty(), fault);
   const auto exact = RunForward(op, run);
   CKPLAN_CHECK(exact.outputs == guarded.outputs && exact.statistic == guarded.statistic,
-               "forward gives the same bits at other addresses");
+               "forward results don't depend on addresses");
   CompareWithReference(run, exact);
   if (!has_backward) return;
   const auto guarded_back =
@@ -197,25 +199,25 @@ void RunOperator(Backend& backend, PreparedOp& op, const KernelRun& run, bool ha
   for (const std::string& fault : guarded_back.faults) CKPLAN_CHECK(fault.empty(), fault);
   const auto exact_back = RunBackward(op, run, exact);
   CKPLAN_CHECK(exact_back.gradients == guarded_back.gradients,
-               "backward gives the same bits at other addresses");
+               "backward results don't depend on addresses");
 }
 
-// Sets which gradients are requested and arrive, as in a training step with this operator.
+// Sets which gradients are requested and which arrive, as in a training step with this operator.
 bool SetRoles(const reference::OpCase& op_case, OpSpec* spec) {
-  std::vector<bool> wants, is_constant, arrives;
+  std::vector<bool> needs_gradient, is_constant, arrives;
   for (size_t i = 0; i < op_case.contents.size(); ++i) {
-    wants.push_back(op_case.contents[i].needs_gradient && spec->inputs[i].is_present &&
-                    IsDifferentiable(*spec, i));
+    needs_gradient.push_back(op_case.contents[i].needs_gradient && spec->inputs[i].is_present &&
+                             IsDifferentiable(*spec, i));
     is_constant.push_back(op_case.contents[i].is_constant);
   }
-  bool any = std::find(wants.begin(), wants.end(), true) != wants.end();
+  bool any = std::find(needs_gradient.begin(), needs_gradient.end(), true) != needs_gradient.end();
   bool any_arrives = false;
   for (const Operand& output : spec->outputs) {
     arrives.push_back(any && output.is_present && IsFloat(output.type));
     any_arrives |= arrives.back();
   }
-  if (!any_arrives) wants.assign(wants.size(), false);
-  reference::SetGradientRoles(*spec, wants, is_constant, arrives);
+  if (!any_arrives) needs_gradient.assign(needs_gradient.size(), false);
+  reference::SetGradientRoles(*spec, needs_gradient, is_constant, arrives);
   return any && any_arrives;
 }
 

@@ -1,4 +1,4 @@
-// The entry point that clang's libFuzzer calls. It is built once for each CKPLAN_FUZZ_TARGET.
+// The entry point for clang's libFuzzer, built once for each CKPLAN_FUZZ_TARGET.
 #include <cstdio>
 #include <cstdlib>
 
@@ -11,8 +11,8 @@
 
 namespace ckplan {
 
-// Replaces the function in lib/base, which ends the process with an exit code that libFuzzer would
-// not notice. A signal makes libFuzzer save the input.
+// Replaces the function in lib/base, which exits with a code that libFuzzer wouldn't notice. A
+// signal makes libFuzzer save the input.
 void FailCheck(std::string_view file, int line, std::string_view condition, std::string_view why) {
   std::fprintf(stderr, "%.*s:%d: %.*s: %.*s\n", static_cast<int>(file.size()), file.data(), line,
                static_cast<int>(condition.size()), condition.data(), static_cast<int>(why.size()),

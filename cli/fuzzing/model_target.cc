@@ -1,4 +1,4 @@
-// ONNX files: the work of ckplan and ckexec on a model before anything runs.
+// ONNX files: everything that ckplan and ckexec do with a model before running it.
 #include <filesystem>
 #include <fstream>
 
@@ -20,8 +20,8 @@ namespace {
 constexpr size_t kMaxPlannedModelNodes = 300;
 constexpr int64_t kMaxReadBytes = 1 << 20;
 
-// A refusal for lack of sizes names the dimensions to bind, as "N=..." or "x=?,8".
-bool BindWhatIsMissing(const Error& error, PlanRequest* request) {
+// An error about unknown sizes names the dimensions to bind, as "N=..." or "x=?,8".
+bool BindMissingDimensions(const Error& error, PlanRequest* request) {
   bool is_bound = false;
   for (const Remedy::Setting& setting : error.remedy.settings) {
     if (setting.name != "dims") continue;
@@ -32,13 +32,13 @@ bool BindWhatIsMissing(const Error& error, PlanRequest* request) {
 
 Result<ModelSource> Load(const std::string& path, PlanRequest* request) {
   Result<ModelSource> source = LoadModelSource(path, *request);
-  while (!source.ok() && BindWhatIsMissing(source.error(), request)) {
+  while (!source.ok() && BindMissingDimensions(source.error(), request)) {
     source = LoadModelSource(path, *request);
   }
   return source;
 }
 
-// The model takes another batch than the one in its file, or is refused.
+// Loads the model with another batch size, which must succeed or give an error.
 void ReadWithBatch(const std::string& path, const ModelSource& source, PlanRequest request) {
   if (!source.model.constant_batch()) return;
   request.batch = *source.model.constant_batch() == 1 ? 3 : 1;
@@ -53,7 +53,7 @@ void ReadWeights(const std::string& path, const StepGraph& step) {
     const Result<WeightContents> read = weights->Read(constant.name, constant.operand);
     if (!read.ok() || !read->bytes) continue;
     CKPLAN_CHECK(static_cast<int64_t>(read->bytes->size()) == constant.operand.bytes(),
-                 "a weight has the bytes of its operand");
+                 "a weight has as many bytes as its operand");
   }
 }
 
@@ -72,7 +72,7 @@ void PlanAndAnnotate(const std::string& path, const ModelSource& source, PlanReq
   if (graph.nodes().size() > kMaxPlannedModelNodes) return;
   const Result<Plan> plan = MakePlan(graph, request, {});
   if (!plan.ok()) return;
-  // The copy has the same file name, because a graph's name is the name of its file.
+  // The copy keeps the file name, because a graph is named after its file.
   const std::filesystem::path folder = std::filesystem::path(path).parent_path() / "annotated";
   std::filesystem::create_directory(folder);
   const std::string out = folder / std::filesystem::path(path).filename();
@@ -85,11 +85,11 @@ void PlanAndAnnotate(const std::string& path, const ModelSource& source, PlanReq
   CKPLAN_CHECK(embedded.ok() && *embedded == json, "the plan in an annotated model can be read");
   const auto markers = ReadMarkers(out);
   CKPLAN_CHECK(markers.ok() && FaultsOfMarkers(*markers, annotation).empty(),
-               "the markers of an annotated model are those that were written");
+               "an annotated model contains the markers that were written");
   PlanRequest again = request;
   const Result<ModelSource> annotated = Load(out, &again);
   CKPLAN_CHECK(annotated.ok(), "an annotated model can be loaded");
-  CKPLAN_CHECK(annotated->lowered.graph == graph, "annotating a model changes no graph");
+  CKPLAN_CHECK(annotated->lowered.graph == graph, "annotating a model doesn't change its graph");
   std::filesystem::remove(out);
 }
 

@@ -1,4 +1,4 @@
-// Patterns against names: compares ChooseByName and the checker with the definition.
+// Name patterns: compares ChooseByName and the checker with the definition.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -14,10 +14,11 @@
 namespace ckplan {
 namespace {
 
-constexpr size_t kMaxInputBytes = 6000;  // The naive matcher's time is patterns times names.
+constexpr size_t kMaxInputBytes =
+    6000;  // The naive matcher's time is proportional to patterns times names.
 constexpr size_t kMaxPatternNodes = 40;
 
-// Makes nodes without inputs, each with one output of another name.
+// Makes nodes without inputs, each with one uniquely named output.
 TensorGraph NodesOf(const std::vector<std::string>& lines) {
   TensorGraphParts parts;
   for (const std::string& line : lines) {
@@ -38,8 +39,8 @@ TensorGraph NodesOf(const std::vector<std::string>& lines) {
   return TensorGraph::Create(std::move(parts)).value();
 }
 
-// Matches by the definition, in time quadratic in the lengths: finds which prefixes of the name
-// each prefix of the pattern matches.
+// Matches by the definition, in time proportional to the product of the lengths: finds which
+// prefixes of the name each prefix of the pattern matches.
 bool MatchesNaively(std::string_view pattern, std::string_view name) {
   std::vector<bool> fits(name.size() + 1);
   fits[0] = true;
@@ -58,7 +59,7 @@ bool MatchesNaively(std::string_view pattern, std::string_view name) {
   return fits.back();
 }
 
-bool IsMeant(std::string_view pattern, const NamedThing& thing) {
+bool MatchesName(std::string_view pattern, const NamedThing& thing) {
   if (pattern.starts_with("!")) pattern.remove_prefix(1);
   if (pattern.starts_with("op:")) return MatchesNaively(pattern.substr(3), thing.type);
   return std::any_of(thing.names.begin(), thing.names.end(), [&](std::string_view name) {
@@ -66,10 +67,10 @@ bool IsMeant(std::string_view pattern, const NamedThing& thing) {
   });
 }
 
-// Looks at the patterns from the last to the first.
+// Tries the patterns from last to first.
 bool IsChosenNaively(const NamePatterns& patterns, const NamedThing& thing) {
   for (auto pattern = patterns.rbegin(); pattern != patterns.rend(); ++pattern) {
-    if (IsMeant(*pattern, thing)) return !pattern->starts_with("!");
+    if (MatchesName(*pattern, thing)) return !pattern->starts_with("!");
   }
   return !patterns.empty() && patterns.front().starts_with("!");
 }
@@ -80,9 +81,9 @@ bool IsTooLong(std::string_view pattern) {
   return IsGlob(pattern) && pattern.size() > kMaxGlobBytes;
 }
 
-// Runs every node twice before the loss; the checker must report once each node that may run only
-// once.
-Schedule TwiceEach(const TensorGraph& graph) {
+// Runs every node twice before the loss. The checker must report each node that may run only once,
+// exactly once.
+Schedule RunEachTwice(const TensorGraph& graph) {
   Schedule schedule;
   for (int i = 0; i < 2; ++i) {
     for (const NodeId id : graph.nodes().ids()) schedule.steps.push_back(Step::Forward(id));
@@ -91,39 +92,42 @@ Schedule TwiceEach(const TensorGraph& graph) {
   return schedule;
 }
 
-void Choose(const TensorGraph& graph, const NamePatterns& patterns) {
+void CheckChoices(const TensorGraph& graph, const NamePatterns& patterns) {
   std::vector<NamedThing> things;
   for (const Node& node : graph.nodes()) things.push_back({{node.name}, node.op});
   PlanRequest request;
   request.never_rerun = patterns;
   const Result<std::vector<bool>> chosen = ChooseByName(patterns, things, "operation");
   const Result<Constraints> constraints = ConstraintsOf(graph, request);
-  CKPLAN_CHECK(constraints.ok() == chosen.ok(), "constraints are refused with their patterns");
-  const std::vector<std::string> faults = BrokenConstraints(graph, request, TwiceEach(graph));
+  CKPLAN_CHECK(constraints.ok() == chosen.ok(),
+               "constraints are rejected if and only if their patterns are");
+  const std::vector<std::string> faults = BrokenConstraints(graph, request, RunEachTwice(graph));
   if (!chosen.ok()) {
     const bool has_fault = std::any_of(patterns.begin(), patterns.end(), [&](const auto& pattern) {
       return IsTooLong(pattern) ||
              std::none_of(things.begin(), things.end(),
-                          [&](const auto& thing) { return IsMeant(pattern, thing); });
+                          [&](const auto& thing) { return MatchesName(pattern, thing); });
     });
-    CKPLAN_CHECK(chosen.error().code == ErrorCode::kUsage, "what fits nothing is refused as such");
-    CKPLAN_CHECK(has_fault, "only what fits nothing, or is too long, is refused");
-    CKPLAN_CHECK(!faults.empty(), "the checker refuses it as well");
+    CKPLAN_CHECK(chosen.error().code == ErrorCode::kUsage,
+                 "a pattern without a match is a usage error");
+    CKPLAN_CHECK(has_fault, "only patterns that match nothing or are too long are rejected");
+    CKPLAN_CHECK(!faults.empty(), "the checker rejects the same patterns");
     return;
   }
   size_t count = 0;
   for (size_t i = 0; i < things.size(); ++i) {
-    CKPLAN_CHECK((*chosen)[i] == IsChosenNaively(patterns, things[i]), "the last pattern decides");
-    CKPLAN_CHECK(constraints->runs_once[NodeId(i)] == (*chosen)[i], "what is chosen runs once");
+    CKPLAN_CHECK((*chosen)[i] == IsChosenNaively(patterns, things[i]),
+                 "the last matching pattern decides");
+    CKPLAN_CHECK(constraints->runs_once[NodeId(i)] == (*chosen)[i], "chosen operations run once");
     count += (*chosen)[i] ? 1 : 0;
   }
-  CKPLAN_CHECK(faults.size() == count, "the checker chooses the same");
+  CKPLAN_CHECK(faults.size() == count, "the checker chooses the same operations");
 }
 
 }  // namespace
 
-// The input is a file of patterns, then a line "names", then one line for each node: its name, a
-// tab and its type.
+// The input is a pattern file, then a line "names", then one line per node: its name, a tab and its
+// type.
 void FuzzPatterns(FuzzInput input) {
   if (input.size() > kMaxInputBytes) return;
   constexpr std::string_view kNames = "\nnames\n";
@@ -137,7 +141,7 @@ void FuzzPatterns(FuzzInput input) {
     rest.remove_prefix(std::min(lines.back().size() + 1, rest.size()));
   }
   if (lines.empty()) return;
-  Choose(NodesOf(lines), PatternsInText(text.substr(0, end)));
+  CheckChoices(NodesOf(lines), PatternsInText(text.substr(0, end)));
 }
 
 }  // namespace ckplan

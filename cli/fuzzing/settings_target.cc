@@ -1,5 +1,5 @@
-// ckplan.toml through the whole program except its work: from the text of the file to the settings
-// of a command, and to the output of --print-config.
+// ckplan.toml through the whole program except the actual work: from the file's text to a command's
+// settings, and to the output of --print-config.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -26,7 +26,7 @@ struct TypedCommand {
     for (const PositionalDescription& positional : line.description().positionals) {
       if (!positional.is_optional) arguments.push_back("model.onnx");
     }
-    CKPLAN_CHECK(line.Parse(arguments).ok(), "a command without options is one");
+    CKPLAN_CHECK(line.Parse(arguments).ok(), "a command needs no options");
   }
 
   std::string name;
@@ -35,7 +35,7 @@ struct TypedCommand {
   bool takes_config = false;
 };
 
-// Files have any name that the fuzzer invents, and "@-" is standard input, which never ends.
+// The fuzzer invents file names, and "@-" is standard input, which never ends.
 bool HasValueFromFile(const std::vector<ConfiguredValue>& configured) {
   return std::any_of(configured.begin(), configured.end(), [](const ConfiguredValue& value) {
     return value.flag == "--decisions" ||
@@ -45,17 +45,18 @@ bool HasValueFromFile(const std::vector<ConfiguredValue>& configured) {
   });
 }
 
-// The output of --print-config, saved as a file, must give every option the same values.
-void PrintAndReadAgain(const Command& command, const TypedCommand& typed,
-                       const std::vector<ConfiguredValue>& configured) {
+// The output of --print-config, saved as a file, must give every option the same value.
+void CheckPrintedConfig(const Command& command, const TypedCommand& typed,
+                        const std::vector<ConfiguredValue>& configured) {
   const std::string printed = ConfigText(typed.name, typed.line, configured);
   TypedCommand again(command);
   const auto applied = ApplyConfigText(printed, "printed.toml", again.name, &again.line);
-  CKPLAN_CHECK(applied.ok(), "what is printed is read: " + applied.error().message);
+  CKPLAN_CHECK(applied.ok(), "printed settings can be read: " + applied.error().message);
   for (const OptionDescription& option : typed.line.description().options) {
     const std::string flag = option.LongFlag();
     if (typed.line.Typed(flag).empty()) continue;  // The default is printed as such.
-    CKPLAN_CHECK(again.line.Typed(flag) == typed.line.Typed(flag), "and sets the same: " + flag);
+    CKPLAN_CHECK(again.line.Typed(flag) == typed.line.Typed(flag),
+                 "a printed setting keeps its value: " + flag);
   }
 }
 
@@ -65,22 +66,23 @@ void Apply(const Command& command, std::string_view text) {
   const auto configured = ApplyConfigText(text, "ckplan.toml", typed.name, &typed.line);
   if (!configured.ok()) {
     const Error& error = configured.error();
-    CKPLAN_CHECK(error.code == ErrorCode::kUsage, "what is no settings is refused as such");
-    CKPLAN_CHECK(error.message.starts_with("ckplan.toml:"), "a fault names the file");
+    CKPLAN_CHECK(error.code == ErrorCode::kUsage, "invalid settings are a usage error");
+    CKPLAN_CHECK(error.message.starts_with("ckplan.toml:"), "an error names the file");
     return;
   }
   if (HasValueFromFile(*configured)) return;
-  PrintAndReadAgain(command, typed, *configured);
+  CheckPrintedConfig(command, typed, *configured);
   const Result<PlanRequest> request = typed.options.request.Read();
   if (request.ok()) return;
-  CKPLAN_CHECK(request.error().code == ErrorCode::kUsage, "a value is refused as such");
-  CKPLAN_CHECK(!WithOrigins(request.error(), *configured).message.empty(), "and the reason given");
+  CKPLAN_CHECK(request.error().code == ErrorCode::kUsage, "an invalid value is a usage error");
+  CKPLAN_CHECK(!WithOrigins(request.error(), *configured).message.empty(),
+               "the error has a message");
 }
 
 }  // namespace
 
-// The length of the text selects the command, because running all commands for each text would take
-// most of the time.
+// The text's length selects the command, because running all commands for each text would be too
+// slow.
 void FuzzSettings(FuzzInput input) {
   const auto commands = AllCommands();
   Apply(commands.front(), TextOf(input));

@@ -16,19 +16,20 @@ namespace {
 
 void ReadOneValue(std::string_view text) {
   if (const auto size = ParseSize(text, "--size"); size.ok()) {
-    CKPLAN_CHECK(*size >= Bytes(0), "a size is no less than nothing");
+    CKPLAN_CHECK(*size >= Bytes(0), "a size is not negative");
     const auto again = ParseSize(std::to_string(size->count()) + "B", "--size");
-    CKPLAN_CHECK(!again.ok() || *again == *size, "a size in bytes is the same size");
+    CKPLAN_CHECK(!again.ok() || *again == *size, "a size written in bytes is unchanged");
   }
   for (const BudgetForms forms :
        {BudgetForms{true, true, true}, BudgetForms{}, BudgetForms{false, false}}) {
     const auto budget = ParseBudget(text, "--budget", forms);
     if (!budget.ok()) continue;
-    CKPLAN_CHECK(budget->is_given(), "a budget that was read is one");
-    CKPLAN_CHECK(forms.percent || budget->kind == Budget::Kind::kBytes, "only sizes are allowed");
+    CKPLAN_CHECK(budget->is_given(), "a parsed budget counts as given");
+    CKPLAN_CHECK(forms.percent || budget->kind == Budget::Kind::kBytes,
+                 "a budget in percent is parsed only where it is allowed");
   }
   if (const auto duration = ParseDuration(text, "--time-limit"); duration.ok()) {
-    CKPLAN_CHECK(duration->count() >= 0, "a duration does not run backwards");
+    CKPLAN_CHECK(duration->count() >= 0, "a duration is not negative");
     CKPLAN_CHECK(*duration <= std::chrono::hours(24), "a duration is at most a day");
   }
   if (const auto number = ParseInteger(text, "--number", -3, 1000); number.ok()) {
@@ -36,17 +37,17 @@ void ReadOneValue(std::string_view text) {
   }
 }
 
-// An array of NumPy's, and the contents of an input.
+// A NumPy array as the contents of an input.
 void ReadContents(const std::string& bytes) {
   if (const auto text = NpyAsText(bytes, "a.npy"); text.ok()) {
-    CKPLAN_CHECK(ParseSetInput("x=" + *text).ok(), "an array is the contents of an input");
+    CKPLAN_CHECK(ParseSetInput("x=" + *text).ok(), "an array can be set as an input");
   }
   const Result<SetInput> input = ParseSetInput(bytes);
   if (!input.ok()) return;
   const Result<SetInput> again = ParseSetInput(TextOf(*input));
   CKPLAN_CHECK(again.ok() && again->dims == input->dims && again->is_real == input->is_real &&
                    again->ints == input->ints && again->reals == input->reals,
-               "contents that are written are read again");
+               "written contents can be read");
 }
 
 std::vector<std::string> Split(std::string_view text, char separator) {
@@ -62,7 +63,7 @@ std::vector<std::string> Split(std::string_view text, char separator) {
 Result<PlanRequest> ReadRequest(const std::vector<std::string>& arguments) {
   CommandLine line("ckplan plan", "ckplan plan model.onnx", "plan one model");
   RequestFlags flags;
-  flags.Add(line, "algorithm");  // Decisions are left out, because they are read from a file.
+  flags.Add(line, "algorithm");  // Decisions are left out because they are read from a file.
   flags.Add(line, RequestFlags::Group::kPlanning);
   flags.Add(line, RequestFlags::Group::kReading);
   std::string model;
@@ -72,32 +73,33 @@ Result<PlanRequest> ReadRequest(const std::vector<std::string>& arguments) {
   return flags.Read();
 }
 
-// A request is written as flags separated by blanks, as words of a shell.
+// Requests are written as flags separated by blanks, as shell words.
 bool IsPlain(const std::string& argument) { return ShellWord(argument) == argument; }
 
-// Patterns may be in a file, whose name can be any name.
+// Patterns may be in a file, whose name is arbitrary.
 bool NamesFile(const std::string& argument) { return argument.find('@') != std::string::npos; }
 
 void ReadArguments(const std::vector<std::string>& arguments) {
   if (std::any_of(arguments.begin(), arguments.end(), NamesFile)) return;
   const Result<PlanRequest> request = ReadRequest(arguments);
   if (!request.ok()) {
-    CKPLAN_CHECK(!MessageOf(request.error()).empty(), "a refusal says why");
+    CKPLAN_CHECK(!MessageOf(request.error()).empty(), "an error has a message");
     return;
   }
   if (!std::all_of(arguments.begin(), arguments.end(), IsPlain)) return;
   std::vector<std::string> flags = Split(FlagsFor(*request), ' ');
   std::erase(flags, "");
   const Result<PlanRequest> again = ReadRequest(flags);
-  CKPLAN_CHECK(again.ok(), "the flags of a request are read: " + FlagsFor(*request));
+  CKPLAN_CHECK(again.ok(), "a request's flags can be parsed: " + FlagsFor(*request));
   PlanRequest meant = *again;
   meant.implied = request->implied;
-  CKPLAN_CHECK(meant == *request, "the flags of a request mean it: " + FlagsFor(*request));
+  CKPLAN_CHECK(meant == *request,
+               "a request's flags describe the same request: " + FlagsFor(*request));
 }
 
 }  // namespace
 
-// One line is one value; several lines are also tried as the arguments of a command.
+// A line is one value; several lines are also tried as a command's arguments.
 void FuzzSizes(FuzzInput input) {
   ReadContents(std::string(TextOf(input)));
   const std::vector<std::string> lines = Split(TextOf(input), '\n');

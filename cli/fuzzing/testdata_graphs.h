@@ -1,5 +1,5 @@
-// Small graphs of testdata/graphs that fuzz targets plan, and for which they read plans. Each file
-// is read once.
+// Small graphs in testdata/graphs that fuzz targets plan and read plans for. Each file is read
+// once.
 #pragma once
 
 #include <string_view>
@@ -13,15 +13,15 @@ const TensorGraph& NetGraph();      // net.json
 const TensorGraph& SkipsGraph();    // skips.json
 const JointGraph& JointNetGraph();  // joint_net.json
 
-// What the targets of plans and of joint graphs share with each other and with their tests.
+// Code shared by the targets of plans and joint graphs, and by their tests.
 
-// Returns whether the text is a plan for testdata/graphs/net.json that passes the checker.
+// True if the text is a plan for testdata/graphs/net.json that passes the check.
 bool IsAcceptedPlan(std::string_view text);
 
-// Returns whether the text is a plan for testdata/graphs/joint_net.json that passes the checker.
+// True if the text is a plan for testdata/graphs/joint_net.json that passes the check.
 bool IsAcceptedJointPlan(std::string_view text);
 
-// Checks that the graph is the same after it is written and read, and that its own order is a plan.
+// Checks that writing and reading preserves the graph, and that its own order is a valid schedule.
 void CheckJointGraph(const JointGraph& graph);
 
 }  // namespace ckplan

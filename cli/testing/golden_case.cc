@@ -29,7 +29,7 @@ Result<Done> ReadHeadLine(const std::string& line, GoldenCase* golden) {
   } else if (line.starts_with(kEnvironmentMark)) {
     golden->environment.push_back(line.substr(kEnvironmentMark.size()));
   } else {
-    return MakeError(ErrorCode::kInvalidInput, "no line of a test's head: " + line);
+    return MakeError(ErrorCode::kInvalidInput, "unknown line in a test's head: " + line);
   }
   return Done{};
 }
@@ -41,18 +41,18 @@ Result<GoldenSection> ReadSectionLine(const std::string& line) {
   for (const std::string_view kind : kSectionKinds) {
     if (section.kind == kind) return section;
   }
-  return MakeError(ErrorCode::kInvalidInput, "no section of a test: " + line);
+  return MakeError(ErrorCode::kInvalidInput, "unknown section in a test: " + line);
 }
 
-// Says which bundle, or which of its cases, the message is about.
-Error Within(const std::string& where, const Error& error) {
+// Prefixes the message with the bundle, or the case, that it is about.
+Error WithLocation(const std::string& where, const Error& error) {
   return MakeError(error.code, where + ": " + error.message);
 }
 
 Result<Bundle> ReadBundle(const std::filesystem::path& path) {
   CKPLAN_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path.string()));
   Result<Bundle> bundle = ParseBundle(text);
-  if (!bundle.ok()) return Within(path.filename().string(), bundle.error());
+  if (!bundle.ok()) return WithLocation(path.filename().string(), bundle.error());
   return bundle;
 }
 
@@ -114,11 +114,11 @@ Result<std::vector<NamedCase>> ReadCases(const std::filesystem::path& folder) {
     for (BundleEntry& entry : bundle.entries) {
       const auto [other, is_new] = bundle_of.emplace(entry.name, file);
       if (!is_new) {
-        return MakeError(ErrorCode::kInvalidInput, fmt::format("{}: {} has a case named '{}', too",
+        return MakeError(ErrorCode::kInvalidInput, fmt::format("{}: {} also has a case named '{}'",
                                                                file, other->second, entry.name));
       }
       Result<GoldenCase> golden = ParseGoldenCase(entry.text);
-      if (!golden.ok()) return Within(file + ", " + entry.name, golden.error());
+      if (!golden.ok()) return WithLocation(file + ", " + entry.name, golden.error());
       cases.push_back({entry.name, path, entry.line, std::move(entry.text), *std::move(golden)});
     }
   }

@@ -5,16 +5,15 @@
 //   $ ckplan check plan.json             the command, for /bin/sh; there may be several
 //   terminal                             optional: on a pseudo-terminal
 //   env NO_COLOR=1                       optional, any number of times
-//   === file plan.json                   optional: a file that is there beforehand
+//   === file plan.json                   optional: a file that exists beforehand
 //   {...}
 //   === stdin                            optional
-//   === stdout                           what is expected; absent: nothing
+//   === stdout                           expected output; absent: none
 //   === stderr
 //   === status                           absent: 0
-//   === wrote out.json                   a file that the command leaves
+//   === wrote out.json                   a file that the command writes
 //
-// In texts, ESC is written as ␛ and a carriage return as ␍; times on a terminal are written as #.##
-// s.
+// In texts, ESC is written as ␛ and a carriage return as ␍; times on a terminal as #.## s.
 #pragma once
 
 #include <filesystem>
@@ -48,23 +47,23 @@ std::string FormatGoldenCase(const GoldenCase& golden);
 
 struct NamedCase {
   std::string name;
-  std::filesystem::path bundle;  // The file that it stands in,
-  int line = 0;                  // and its heading's line.
+  std::filesystem::path bundle;  // The file that contains the case,
+  int line = 0;                  // and the line of its heading.
   std::string text;
   GoldenCase golden;
 };
 
-// Reads the cases of all files FOLDER/*.test, in the order of the files' names. kInvalidInput: a
-// bundle or a case is malformed, or two cases have one name.
+// Reads the cases of all files FOLDER/*.test, sorted by file name. kInvalidInput: a bundle or a
+// case is malformed, or two cases have the same name.
 Result<std::vector<NamedCase>> ReadCases(const std::filesystem::path& folder);
-// Writes `text` as the case's new text into its bundle, and leaves the rest of it.
+// Replaces the text of one case in its bundle.
 Result<Done> RewriteCase(const NamedCase& named, const std::string& text);
 
 // A block of a Markdown page that begins with "```console". Its commands are the lines that begin
-// with "$ "; the lines after each command are its output.
+// with "$ ", each followed by its output.
 struct ConsoleBlock {
-  size_t begin = 0;  // Position in the page of the first byte after the opening line.
-  size_t end = 0;    // Position of the first byte of the closing line.
+  size_t begin = 0;  // Offset in the page of the first byte after the opening line.
+  size_t end = 0;    // Offset of the first byte of the closing line.
   std::vector<std::string> commands;
 };
 std::vector<ConsoleBlock> FindConsoleBlocks(const std::string& page);

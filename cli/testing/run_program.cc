@@ -21,24 +21,24 @@
 namespace ckplan {
 namespace {
 
-// A program that waits for input that never comes takes no CPU time.
+// A limit on silence, because a program that waits forever for input uses no CPU time.
 constexpr int kSilenceMs = 3'600'000;
 
 struct Pipe {
-  Pipe() { CKPLAN_CHECK(pipe2(ends.data(), O_CLOEXEC) == 0, "a test may open a pipe"); }
+  Pipe() { CKPLAN_CHECK(pipe2(ends.data(), O_CLOEXEC) == 0, "tests can open pipes"); }
   int read_end() const { return ends[0]; }
   int write_end() const { return ends[1]; }
   std::array<int, 2> ends{};
 };
 
-// A terminal whose lines end as the program wrote them.
+// A pseudo-terminal that doesn't translate line ends.
 struct PseudoTerminal {
   PseudoTerminal() {
     winsize size{};
     size.ws_col = 100;
     size.ws_row = 30;
     CKPLAN_CHECK(openpty(&master, &slave, nullptr, nullptr, &size) == 0,
-                 "a test may open a pseudo-terminal");
+                 "tests can open pseudo-terminals");
     termios modes{};
     tcgetattr(slave, &modes);
     modes.c_oflag &= ~static_cast<tcflag_t>(OPOST);
@@ -57,8 +57,7 @@ void LimitCpuTime(int seconds) {
 }
 
 [[noreturn]] void BecomeProgram(const ProgramRun& run, int in, int out, int err) {
-  // The command gets its own process group, so that an interrupt can be sent to all of its
-  // processes.
+  // The command gets its own process group so that an interrupt reaches all its processes.
   setpgid(0, 0);
   LimitCpuTime(run.cpu_seconds);
   dup2(in, STDIN_FILENO);

@@ -1,4 +1,4 @@
-// The folder in which commands of tests run.
+// The working directory of test commands.
 #pragma once
 
 #include <filesystem>
@@ -19,8 +19,8 @@ inline constexpr const char* kExecutor = CKEXEC_BINARY;
 inline constexpr const char* kExecutor = nullptr;
 #endif
 
-// A folder that looks to the commands of tests like the project's root: it has testdata/, and
-// scripts/run, which runs the built program. The programs are on the path.
+// A folder that looks like the project's root to test commands: it has testdata/, and scripts/run,
+// which runs the built program. The programs are on the path.
 class WorkFolder {
  public:
   WorkFolder();
@@ -28,7 +28,7 @@ class WorkFolder {
   ProgramResult Run(ProgramRun run) const;
   std::string PathOf(const std::string& name) const { return folder_ / name; }
   void Write(const std::string& name, const std::string& text) const;
-  // Returns the names of the files that commands have left.
+  // Returns the names of the files that commands wrote.
   std::set<std::string> Files() const;
 
  private:

@@ -1,12 +1,12 @@
-// What a device must be able to do for the executor: hold memory and run operators. The executor's
-// core knows schedules and buffers but no kernels; a backend knows kernels but no schedules.
+// The device interface of the executor: memory and operators. The executor's core knows schedules
+// and buffers but no kernels; a backend knows kernels but no schedules.
 //
 //   Prepare(spec) ─▶ PreparedOp ─ workspace() ─▶ the planner's figures, the arena
 //                        ├─ Forward(call)
 //                        └─ BackwardInput(call, i, gradient)    once for each input that needs one
 //
-// All pointers are to memory of the device. All calls of one backend come from one thread, in
-// order; they may return before the work is done, and Synchronize waits for it.
+// All pointers refer to device memory. One thread makes all calls to a backend. Calls may return
+// before the work is done; Synchronize waits for it.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +26,14 @@
 
 namespace ckplan {
 
-// The loss of one output of a training step, for backends that compute it.
+// How to compute the loss of one output of a training step.
 enum class LossKind {
-  kGiven,         // The output's gradient comes from a seed; the loss is their inner product.
-  kCrossEntropy,  // Mean of softmax cross-entropy against labels from a seed.
+  kGiven,         // The output's gradient is random; the loss is their inner product.
+  kCrossEntropy,  // Mean softmax cross-entropy against random labels.
 };
 
-// Returns the axis of an output that holds the scores of the classes: the second axis of [N, C] and
-// of images [N, C, H, W], the last axis of sequences [N, T, C].
+// Returns the axis of an output that holds the class scores: the second axis of [N, C] and of
+// images [N, C, H, W], the last axis of sequences [N, T, C].
 inline size_t ClassAxis(const std::vector<int64_t>& dims) {
   if (dims.size() == 3) return 2;
   return dims.size() < 2 ? 0 : 1;
@@ -41,105 +41,104 @@ inline size_t ClassAxis(const std::vector<int64_t>& dims) {
 
 struct LossCall {
   LossKind kind = LossKind::kGiven;
-  uint64_t seed = 0;  // Each output has its own.
+  uint64_t seed = 0;  // Differs between outputs.
   const Operand& output;
   const void* contents = nullptr;
   void* gradient = nullptr;
 };
 
-// Bytes of scratch memory that a call needs while it runs. Its contents are lost after the call,
-// with one exception: the BackwardInput calls of one backward step, made in the order of the
-// inputs, share one workspace, and a call may use what an earlier one has left there.
+// Bytes of scratch memory for one call. The contents are lost after the call, with one exception:
+// the BackwardInput calls of one backward step run in input order and share a workspace, so a call
+// may use what an earlier one left in it.
 struct OpWorkspace {
   int64_t forward = 0;
   int64_t backward = 0;
 };
 
-// What a vendor's library chose to compute something with.
+// The algorithm that a vendor library chose.
 struct EngineChoice {
   int64_t engine = 0;  // The library's own number for it.
-  int64_t rank = 1;    // Its place among what the library recommends, from 1.
+  int64_t rank = 1;    // Its position among the library's recommendations, from 1.
   bool uses_tensor_cores = false;
   int64_t workspace = 0;  // In bytes.
 };
 
-// A call of a vendor's library that an operator makes.
+// A call that an operator makes to a vendor library.
 struct LibraryCall {
   std::string use;  // "forward", "input gradient", "weight gradient".
   EngineChoice choice;
 };
 
-// An operand that is present has an address, even without elements. A null pointer marks an absent
-// operand.
+// Every operand that is present has an address, even if it has no elements. A null pointer marks an
+// absent operand.
 struct ForwardCall {
   std::span<const void* const> inputs;  // By position; null if the operand is absent or not read.
-  // By position; null if the output is never read. Elementwise operators must allow an output to
-  // have the memory of an input of the same size: they read each element before they write it. For
-  // other operators, outputs never overlap inputs.
+  // By position; null if the output is never read. An elementwise operator must allow an output to
+  // share the memory of an input of the same size, so it reads each element before it overwrites
+  // it. Other operators' outputs never overlap their inputs.
   std::span<void* const> outputs;
   void* statistic = nullptr;  // spec.statistic_bytes bytes.
   void* workspace = nullptr;  // workspace().forward bytes; null for 0.
-  // The seed for random operators; a recomputation gets the seed of the first run.
+  // The seed for random operators. A recomputation gets the same seed as the first run.
   uint64_t seed = 0;
 };
 
 struct BackwardCall {
-  std::span<const void* const> inputs;   // Null unless read by backward or constant.
-  std::span<const void* const> outputs;  // Null unless read by backward.
-  // Null where no gradient arrives; the missing gradient counts as zero.
+  std::span<const void* const> inputs;   // Null unless backward reads it or it is constant.
+  std::span<const void* const> outputs;  // Null unless backward reads it.
+  // Null where no gradient arrives, which counts as zero.
   std::span<const void* const> output_gradients;
-  const void* statistic = nullptr;  // Null unless read by backward.
+  const void* statistic = nullptr;  // Null unless backward reads it.
   void* workspace = nullptr;        // workspace().backward bytes; null for 0.
   uint64_t seed = 0;                // The seed of the forward call.
 };
 
-// An operator with fixed shapes, ready to run. Its results depend, bit for bit, only on the
-// arguments of the call: not on addresses, time or earlier calls.
+// An operator with fixed shapes, ready to run. Its results depend, bit for bit, only on the call's
+// arguments, not on addresses, time or earlier calls.
 class PreparedOp {
  public:
   virtual ~PreparedOp() = default;
   virtual OpWorkspace workspace() const { return {}; }
-  // Returns the calls for which a library chose an engine, for people to read. Their workspaces are
-  // parts of workspace().
+  // Lists the library calls and the engines chosen for them, for display. workspace() already
+  // includes their workspaces.
   virtual std::vector<LibraryCall> LibraryCalls() const { return {}; }
   // Writes every element of every output and of the statistic.
   virtual void Forward(const ForwardCall& call) = 0;
   // Overwrites `gradient`, which has the shape of the input at `position`, with that input's
-  // gradient. Called only for inputs with has_gradient, in ascending order of positions.
+  // gradient. Called only for inputs with has_gradient, in ascending order of position.
   virtual void BackwardInput(const BackwardCall& call, size_t position, void* gradient) = 0;
 };
 
-// The base of operators whose inputs all lack a gradient.
+// Base class of operators that have no gradient.
 class OpWithoutGradient : public PreparedOp {
  public:
   void BackwardInput(const BackwardCall&, size_t, void*) final {
-    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+    CKPLAN_CHECK(false, "only operators with a gradient run backward");
   }
 };
 
-// One of several operators that follow each other: each but the first reads what the one before it
-// has made.
+// One operator of a chain. Each one except the first reads the result of the one before it.
 struct ChainedOp {
   const OpSpec* spec = nullptr;
   PreparedOp* op = nullptr;  // Null where only the specs matter.
-  size_t carried = 0;        // Position of the input that the operator before it has made.
+  size_t carried = 0;        // Position of the input that the previous operator computed.
 };
 
-// The forward passes of a chain of operators, run as one. The results are those of the operators,
-// bit for bit. docs/executor.md says when the executor asks for it.
+// Runs the forward passes of a chain of operators as one, with bitwise identical results.
+// docs/executor.md says when the executor uses it.
 class FusedForward {
  public:
   virtual ~FusedForward() = default;
-  // Called when it is the first operator's turn, with all of its buffers but its first output: the
-  // last moment at which its workspace exists.
+  // Called when the first operator is due, with all its buffers except its first output. Its
+  // workspace is released right after this.
   virtual void Begin(const ForwardCall&) {}
-  // Called when it is the last operator's turn, with a call for each of them. Outputs that nothing
-  // else reads are null, and so are inputs that the chain itself has made, and workspaces. An
-  // operator may be given an output with the memory of an input, as in PreparedOp::Forward.
+  // Called when the last operator is due, with one call per operator. Null: workspaces, inputs that
+  // the chain itself computed, and outputs that only the chain reads. An output may share the
+  // memory of an input, as in PreparedOp::Forward.
   virtual void Run(std::span<const ForwardCall> calls) = 0;
 };
 
-// Work of a device that was recorded, and can be started again as a whole.
+// A recorded sequence of device work that can be started as a whole.
 class RecordedWork {
  public:
   virtual ~RecordedWork() = default;
@@ -149,14 +148,14 @@ class RecordedWork {
 struct OpSupport {
   std::string type;  // "Conv"
   bool has_gradient = false;
-  std::string limits;  // The part of the operator that is not supported; may be empty.
+  std::string limits;  // The unsupported part of the operator; may be empty.
 };
 
-// The result of Inspect: facts about the contents of a buffer.
+// What Inspect finds in a buffer.
 struct BufferDigest {
   uint64_t hash = 0;          // Equal contents have equal hashes, whatever the address.
   int64_t first_poison = -1;  // Index of the first float that equals kPoison; -1 if there is none.
-  bool has_nan = false;       // Whether any float is a NaN, kPoison included.
+  bool has_nan = false;       // True if any float is a NaN, including kPoison.
 
   bool operator==(const BufferDigest&) const = default;
 };
@@ -165,32 +164,32 @@ class Backend : public DeviceMemory {
  public:
   virtual std::string_view name() const = 0;  // "cpu"
   virtual std::string Describe() const = 0;   // "oneDNN 3.2.0, 2 threads"
-  virtual int64_t alignment() const = 0;      // In bytes; offsets of buffers are multiples of it.
+  virtual int64_t alignment() const = 0;      // In bytes. Buffer offsets are multiples of it.
   virtual std::vector<OpSupport> Operators() const = 0;  // In alphabetical order.
-  // Returns whether operands may be kBFloat16. If not, all floats must be float32.
+  // If false, all floats must be float32.
   virtual bool StoresBFloat16() const { return false; }
 
-  // Returns whether calls may return before their work is done.
+  // True if calls may return before their work is done.
   virtual bool IsAsynchronous() const { return false; }
   virtual std::unique_ptr<DeviceClock> MakeClock() { return std::make_unique<HostClock>(); }
 
-  // kUnsupported: there is no kernel for this operator, or none for these attributes, shapes or
-  // types.
+  // kUnsupported: the backend has no kernel for this operator, or not for these attributes, shapes
+  // or types.
   virtual Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) = 0;
 
-  // Returns in which orders of their elements the operator takes its tensors.
+  // Returns the element orders that the operator accepts for its tensors.
   virtual ElementOrders OrdersOf(const OpSpec&) const { return ElementOrders::kOfModel; }
 
-  // Returns how many of these operators, from the first on, Fuse accepts; below 2: none.
+  // Returns how many of these operators, counted from the first, Fuse can join. Below 2: none.
   virtual size_t FusibleLength(std::span<const ChainedOp>) const { return 0; }
-  // Joins two or more operators, at most FusibleLength. They must outlive the result.
+  // Joins two or more operators, at most FusibleLength. The operators must outlive the result.
   virtual std::unique_ptr<FusedForward> Fuse(std::span<const ChainedOp>) {
-    CKPLAN_CHECK(false, "a backend that joins no operators is not asked to");
+    CKPLAN_CHECK(false, "Fuse is called only on backends that fuse operators");
   }
 
-  // Calls `give`, and records the work that it gives to the device instead of starting it. That may
-  // be operators, AddScaled, Copy and Zero; nothing may be allocated, moved to or from the host, or
-  // waited for. Returns null, and does not call it, if the backend records nothing.
+  // Calls `give` and records the device work that it submits instead of starting it. `give` may run
+  // operators, AddScaled, Copy and Zero, but must not allocate, transfer to or from the host, or
+  // wait. A backend that can't record returns null and doesn't call it.
   virtual std::unique_ptr<RecordedWork> Record(const std::function<void()>&) { return nullptr; }
 
   // Fills memory with kPoison, a bit pattern that arithmetic never produces; bytes after the last
@@ -199,16 +198,16 @@ class Backend : public DeviceMemory {
   // Computes into[i] += scale * from[i], for floats of the given type.
   virtual void AddScaled(void* into, const void* from, ElementType type, float scale,
                          int64_t count) = 0;
-  // Returns the loss and writes its gradient, to the same bits as LossOnHost
-  // (lib/executor/core/loss.h). Returns nothing, and writes nothing, if the executor shall compute
-  // it on the host.
+  // Computes the loss and writes its gradient, bitwise equal to LossOnHost
+  // (lib/executor/core/loss.h). Returns nothing, and writes nothing, to let the executor compute
+  // the loss on the host.
   virtual std::optional<double> RunLoss(const LossCall&) { return std::nullopt; }
-  // Hashes the contents and, where they are floats, looks for poison and other NaNs.
+  // Hashes the contents and searches floats for poison and other NaNs.
   virtual BufferDigest Inspect(const void* memory, int64_t bytes, ElementType type) = 0;
 };
 
-// The bits that Poison writes. Read as float32 they are a NaN, and read as bfloat16 they are two
-// NaNs, each of which is kBFloat16Poison.
+// The bits that Poison writes. They are a NaN as float32, and two NaNs (kBFloat16Poison) as
+// bfloat16.
 inline constexpr uint32_t kPoison = 0xFFF5FFF5;
 inline constexpr uint16_t kBFloat16Poison = 0xFFF5;
 

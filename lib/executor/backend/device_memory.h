@@ -1,4 +1,4 @@
-// What a backend's device has: its memory, its links to the host, and its clock.
+// A backend's device: its memory, its links to the host, and its clock.
 #pragma once
 
 #include <algorithm>
@@ -22,12 +22,12 @@
 
 namespace ckplan {
 
-// The link between a device and the memory of its host. Copies over it run beside the device's
-// other work, which waits for a copy only at Wait.
+// A link between device memory and host memory. Copies run concurrently with other device work,
+// which waits for a copy only at Wait.
 struct CopyLinkOptions {
-  bool is_half_duplex = false;  // One copy at a time, in either direction.
-  // Makes each copy as late as it may be: when something waits for it. Only for links that choose
-  // when they copy. A wait that is missing is then seen in what is read.
+  bool is_half_duplex = false;  // Copies in the two directions exclude each other.
+  // Delays each copy until something waits for it, so that a missing wait shows up as wrong
+  // contents. Only for links that schedule their own copies.
   bool is_late = false;
 };
 
@@ -38,33 +38,29 @@ class CopyLink {
   CopyLink(const CopyLink&) = delete;
   CopyLink& operator=(const CopyLink&) = delete;
 
-  // Takes memory of the host that copies can use. kInfeasible: there is too little.
+  // Allocates host memory that copies can use. kInfeasible: the host has too little memory.
   virtual Result<void*> AllocateHost(int64_t bytes) = 0;
   // Waits for all copies first. `memory` may be null.
   virtual void ReleaseHost(void* memory) = 0;
 
-  // Begin a copy, after all work that the device has been given so far and after all earlier copies
-  // the same way. Return a number for Wait. Memory must be left alone until the copy is waited for.
+  // Start a copy after all work submitted so far and after all earlier copies in the same
+  // direction. Return a number for Wait. Don't touch the memory until the copy has been waited for.
   virtual size_t CopyOut(void* host, const void* device, int64_t bytes) = 0;
   virtual size_t CopyIn(void* device, const void* host, int64_t bytes) = 0;
-  // Fills memory of the host with a byte, before any later copy out.
+  // Fills host memory with a byte, before any later copy out.
   virtual void FillHost(void* host, int byte, int64_t bytes) = 0;
-  // Work that the device is given from now on waits until the copy is complete. Each copy must be
-  // waited for once.
+  // Makes device work submitted from now on wait for the copy. Wait exactly once for each copy.
   virtual void Wait(size_t copy) = 0;
 };
 
-// A link of a device whose memory is that of the host: a thread for each direction copies bytes
-// while the device works. Waiting for a copy stops the caller until the copy is there.
-
-// Does one piece of work after the other in a thread of its own.
+// Runs tasks one after the other in its own thread.
 class WorkLane {
  public:
   explicit WorkLane(bool is_late) : is_late_(is_late), thread_([this] { Work(); }) {}
   ~WorkLane() {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      wanted_ = begun_;
+      needed_ = begun_;
       has_ended_ = true;
     }
     changed_.notify_all();
@@ -73,18 +69,18 @@ class WorkLane {
   WorkLane(const WorkLane&) = delete;
   WorkLane& operator=(const WorkLane&) = delete;
 
-  // Returns the number of the work, counted from 1.
+  // Returns the task's number, counted from 1.
   size_t Add(std::function<void()> work) {
     const std::lock_guard<std::mutex> lock(mutex_);
     queue_.push_back(std::move(work));
     ++begun_;
-    if (!is_late_) wanted_ = begun_;
+    if (!is_late_) needed_ = begun_;
     changed_.notify_all();
     return begun_;
   }
   void WaitFor(size_t number) {
     std::unique_lock<std::mutex> lock(mutex_);
-    wanted_ = std::max(wanted_, number);
+    needed_ = std::max(needed_, number);
     changed_.notify_all();
     changed_.wait(lock, [&] { return done_ >= number; });
   }
@@ -101,8 +97,8 @@ class WorkLane {
   void Work() {
     std::unique_lock<std::mutex> lock(mutex_);
     for (;;) {
-      changed_.wait(lock, [&] { return done_ < wanted_ || has_ended_; });
-      if (done_ == wanted_) return;
+      changed_.wait(lock, [&] { return done_ < needed_ || has_ended_; });
+      if (done_ == needed_) return;
       const std::function<void()> work = std::move(queue_.front());
       queue_.pop_front();
       lock.unlock();
@@ -116,14 +112,16 @@ class WorkLane {
   const bool is_late_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::function<void()>> queue_;  // What has not begun.
-  size_t begun_ = 0;                         // How much was added.
-  size_t wanted_ = 0;                        // Work up to this number may be done.
+  std::deque<std::function<void()>> queue_;  // Tasks that have not begun.
+  size_t begun_ = 0;                         // Number of tasks begun.
+  size_t needed_ = 0;                        // Tasks up to this number may run.
   size_t done_ = 0;
   bool has_ended_ = false;
-  std::thread thread_;  // The last member: it uses the others.
+  std::thread thread_;  // Must be the last member: the thread uses the others.
 };
 
+// The link of a device that uses host memory: one thread per direction copies bytes while the
+// device works. Waiting for a copy blocks the caller.
 class ThreadLink final : public CopyLink {
  public:
   explicit ThreadLink(const CopyLinkOptions& options)
@@ -144,11 +142,11 @@ class ThreadLink final : public CopyLink {
   }
 
   size_t CopyOut(void* host, const void* device, int64_t bytes) override {
-    return Numbered(false, out_.Add(Copy(host, device, bytes)));
+    return LaneNumber(false, out_.Add(Copy(host, device, bytes)));
   }
   size_t CopyIn(void* device, const void* host, int64_t bytes) override {
-    if (shares_lane_) return Numbered(false, out_.Add(Copy(device, host, bytes)));
-    return Numbered(true, in_.Add(Copy(device, host, bytes)));
+    if (shares_lane_) return LaneNumber(false, out_.Add(Copy(device, host, bytes)));
+    return LaneNumber(true, in_.Add(Copy(device, host, bytes)));
   }
   void FillHost(void* host, int byte, int64_t bytes) override {
     out_.Add([=] { std::memset(host, byte, static_cast<size_t>(bytes)); });
@@ -161,20 +159,21 @@ class ThreadLink final : public CopyLink {
   static std::function<void()> Copy(void* to, const void* from, int64_t bytes) {
     return [=] { std::memcpy(to, from, static_cast<size_t>(bytes)); };
   }
-  // The last bit says which lane the work is in.
-  static size_t Numbered(bool is_in, size_t number) { return 2 * number + (is_in ? 1 : 0); }
+  // The last bit selects the lane.
+  static size_t LaneNumber(bool is_in, size_t number) { return 2 * number + (is_in ? 1 : 0); }
 
   WorkLane out_;
   WorkLane in_;
   const bool shares_lane_;
 };
 
-// The memory of a device, and copies to, from and within it.
+// A named use of device memory, in bytes.
 struct MemoryUse {
   std::string what;
   int64_t bytes = 0;
 };
 
+// The memory of a device, and copies to, from and within it.
 class DeviceMemory {
  public:
   DeviceMemory() = default;
@@ -182,26 +181,25 @@ class DeviceMemory {
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-  // Returns about how many bytes Allocate can still provide.
+  // Returns roughly how many bytes Allocate can still provide.
   virtual int64_t AvailableBytes() const = 0;
   // kInfeasible: the device does not have that much memory. 0 bytes are allowed.
   virtual Result<void*> Allocate(int64_t bytes) = 0;
   virtual void Release(void* memory) = 0;
-  // Allocates from a pool of the device's driver. The pool follows the order of the work on the
-  // device, so memory that was released may be allocated again before the work that used it has
-  // finished. Without a pool, this is Allocate.
+  // Allocates from the driver's memory pool. The pool follows the order of the device's work, so
+  // released memory may be allocated again before the work that used it has finished. Without a
+  // pool, this is Allocate.
   virtual Result<void*> AllocatePooled(int64_t bytes) { return Allocate(bytes); }
   virtual void ReleasePooled(void* memory) { Release(memory); }
-  // The pool's peak: the maximum number of bytes in use since the last reset, as the driver counts
-  // them. PooledPeak returns nothing if no driver counts them.
+  // The pool's peak: the maximum number of bytes in use since the last reset, as counted by the
+  // driver. PooledPeak returns nothing if the driver doesn't count.
   virtual void ResetPooledPeak() {}
   virtual std::optional<int64_t> PooledPeak() { return std::nullopt; }
-  // Returns the uses of the device's memory besides allocations, such as contexts and library
-  // handles.
+  // Returns memory in use beyond allocations, such as contexts and library handles.
   virtual std::vector<MemoryUse> Overheads() const { return {}; }
 
-  // Returns a link to the memory of the host. It must not outlive the device. The default is for
-  // devices whose memory is the host's.
+  // Returns a link to host memory. It must not outlive the device. The default is for devices that
+  // use host memory.
   virtual std::unique_ptr<CopyLink> MakeCopyLink(const CopyLinkOptions& options) {
     return std::make_unique<ThreadLink>(options);
   }
@@ -215,9 +213,9 @@ class DeviceMemory {
   virtual void Synchronize() = 0;
 };
 
-// Measures how long a device works, without disturbing it.
+// Measures how long the device works, without disturbing it.
 
-// Marks points in the order of a device's work. A mark is queued like other work, and nothing waits
+// Marks points in the sequence of device work. A mark is queued like other work, and nothing waits
 // for it.
 class DeviceClock {
  public:
@@ -228,11 +226,11 @@ class DeviceClock {
 
   // Returns the mark's number, counted from 0.
   virtual size_t Mark() = 0;
-  // The device must have reached both marks: call Synchronize before.
+  // The device must have reached both marks, so call Synchronize first.
   virtual double SecondsBetween(size_t first, size_t second) = 0;
 };
 
-// The clock of a device that does its work before the call returns.
+// The clock of a synchronous device, which finishes its work before a call returns.
 class HostClock final : public DeviceClock {
  public:
   size_t Mark() override {

@@ -1,4 +1,4 @@
-// The table of operators of a backend: one row for each operator, joined from the tables of its
+// A backend's operator table: one row per operator, joined from the tables of the operator
 // families.
 #pragma once
 
@@ -17,8 +17,8 @@
 
 namespace ckplan {
 
-// PrepareFunction is a pointer to a function that returns Result<std::unique_ptr<PreparedOp>>. It
-// fails with kUnsupported if there is no kernel for the attributes, shapes or types of its spec.
+// PrepareFunction is a function pointer that returns Result<std::unique_ptr<PreparedOp>>. It fails
+// with kUnsupported if there is no kernel for the spec's attributes, shapes or types.
 template <typename PrepareFunction>
 struct OpRowOf {
   std::string_view type;
@@ -40,10 +40,10 @@ class OpTable {
               [](const Row& a, const Row& b) { return a.type < b.type; });
   }
 
-  // The rows are in alphabetical order.
+  // Rows are in alphabetical order.
   std::span<const Row> rows() const { return rows_; }
 
-  // Returns null if there is no such operator.
+  // Returns null for an unknown operator.
   const Row* Find(std::string_view type) const {
     const auto found =
         std::lower_bound(rows_.begin(), rows_.end(), type,
@@ -51,7 +51,7 @@ class OpTable {
     return found == rows_.end() || found->type != type ? nullptr : &*found;
   }
 
-  // Returns what Backend::Operators returns.
+  // Implements Backend::Operators.
   std::vector<OpSupport> Support() const {
     std::vector<OpSupport> support;
     for (const Row& row : rows_) {
@@ -66,7 +66,7 @@ class OpTable {
   std::vector<Row> rows_;
 };
 
-// Returns the operator of a successful PrepareFunction.
+// Returns a new operator as the result of a PrepareFunction.
 template <typename Op, typename... Arguments>
 Result<std::unique_ptr<PreparedOp>> Prepared(Arguments&&... arguments) {
   std::unique_ptr<PreparedOp> op = std::make_unique<Op>(std::forward<Arguments>(arguments)...);

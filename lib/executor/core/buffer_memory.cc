@@ -27,9 +27,11 @@ HostCopies::~HostCopies() {
   for (void* memory : forgotten_) link_->ReleaseHost(memory);
 }
 
-Result<std::unique_ptr<HostCopies>> HostCopies::InSlab(Backend& backend, const Program& program,
-                                                       std::vector<Bytes> offsets, Bytes slab_bytes,
-                                                       const HostCopiesOptions& options) {
+Result<std::unique_ptr<HostCopies>> HostCopies::CreateInSlab(Backend& backend,
+                                                             const Program& program,
+                                                             std::vector<Bytes> offsets,
+                                                             Bytes slab_bytes,
+                                                             const HostCopiesOptions& options) {
   if (offsets.size() != program.copies.size()) {
     return MakeError(
         ErrorCode::kCheckFailed,
@@ -49,8 +51,9 @@ Result<std::unique_ptr<HostCopies>> HostCopies::InSlab(Backend& backend, const P
   return copies;
 }
 
-Result<std::unique_ptr<HostCopies>> HostCopies::Apart(Backend& backend, const Program& program,
-                                                      const HostCopiesOptions& options) {
+Result<std::unique_ptr<HostCopies>> HostCopies::CreateSeparate(Backend& backend,
+                                                               const Program& program,
+                                                               const HostCopiesOptions& options) {
   std::unique_ptr<HostCopies> copies(new HostCopies(backend, program, options));
   copies->is_apart_ = true;
   return copies;
@@ -88,12 +91,12 @@ void HostCopies::Arrive(int32_t index) { link_->Wait(under_way_[static_cast<size
 void HostCopies::Forget(int32_t index) {
   live_ -= copy(index).bytes;
   void* const memory = std::exchange(memory_[static_cast<size_t>(index)], nullptr);
-  if (is_apart_) forgotten_.push_back(memory);  // The device may not have done its work yet.
+  if (is_apart_) forgotten_.push_back(memory);  // Device work that uses it may still be queued.
 }
 
 namespace {
 
-// Does not add, because a sum of numbers from a file may overflow.
+// Avoids additions, because a sum of numbers from a file may overflow.
 bool LiesWithin(Bytes offset, Bytes bytes, Bytes slab) {
   return offset >= Bytes(0) && bytes >= Bytes(0) && bytes <= slab && offset <= slab - bytes;
 }

@@ -1,6 +1,5 @@
-// Where the buffers of a program live. There are two implementations, so that the peak is measured
-// independently of the plan: an arena with the planned size and offsets, and an allocator that only
-// counts.
+// Where a program's buffers live. Two implementations measure the peak independently of the plan:
+// an arena with the planned size and offsets, and an allocator that only counts.
 #pragma once
 
 #include <cstdint>
@@ -15,28 +14,30 @@
 
 namespace ckplan {
 
-// The copies of a program in the memory of the host, and the link over which they are made.
+// A program's copies in host memory, and the link that transfers them.
 struct HostCopiesOptions {
   CopyLinkOptions link;
-  // Fills the place of a copy with NaNs when it begins.
+  // Fills a copy's place with NaNs when the copy begins.
   bool poisons = false;
 };
 
 class HostCopies {
  public:
-  // Places the copies in one block of memory. `offsets` has one entry for each copy of the program.
-  // kCheckFailed names the first copy that does not lie within `slab_bytes`.
-  static Result<std::unique_ptr<HostCopies>> InSlab(Backend& backend, const Program& program,
-                                                    std::vector<Bytes> offsets, Bytes slab_bytes,
-                                                    const HostCopiesOptions& options);
+  // Places the copies in one block of memory. `offsets` has one entry per copy. kCheckFailed: a
+  // copy does not lie within `slab_bytes`; the message names the first one.
+  static Result<std::unique_ptr<HostCopies>> CreateInSlab(Backend& backend, const Program& program,
+                                                          std::vector<Bytes> offsets,
+                                                          Bytes slab_bytes,
+                                                          const HostCopiesOptions& options);
   // Allocates each copy separately.
-  static Result<std::unique_ptr<HostCopies>> Apart(Backend& backend, const Program& program,
-                                                   const HostCopiesOptions& options);
+  static Result<std::unique_ptr<HostCopies>> CreateSeparate(Backend& backend,
+                                                            const Program& program,
+                                                            const HostCopiesOptions& options);
   ~HostCopies();
   HostCopies(const HostCopies&) = delete;
   HostCopies& operator=(const HostCopies&) = delete;
 
-  // Do what the actions of these names say (program.h). `buffer` is the address on the device.
+  // Perform the actions of the same names (program.h). `buffer` is the device address.
   Result<Done> Out(int32_t copy, const void* buffer);
   void Drop(int32_t copy);
   void In(int32_t copy, void* buffer);
@@ -44,7 +45,7 @@ class HostCopies {
   void Forget(int32_t copy);
 
   Bytes live() const { return live_; }
-  Bytes peak() const { return peak_; }  // The most that was live at once.
+  Bytes peak() const { return peak_; }  // The maximum number of live bytes.
 
  private:
   HostCopies(Backend& backend, const Program& program, const HostCopiesOptions& options);
@@ -58,14 +59,14 @@ class HostCopies {
   void* slab_ = nullptr;
   std::vector<Bytes> offsets_;
   std::vector<void*> memory_;      // By copy; null before it begins and after it ends.
-  std::vector<size_t> under_way_;  // By copy: the link's number of its last transfer.
-  std::vector<void*> forgotten_;   // Separate memory that is released at the end.
+  std::vector<size_t> under_way_;  // By copy: the link's number for its last transfer.
+  std::vector<void*> forgotten_;   // Separate allocations, released at the end.
   Bytes live_;
   Bytes peak_;
 };
 
-// The maximum number of bytes that were live at once, its parts by kind of buffer, and the first
-// step that reached this maximum.
+// The maximum number of live bytes, its parts by kind of buffer, and the first step that reached
+// it.
 struct MeasuredPeak {
   Bytes total;
   Bytes tensors;  // Activations and statistics.
@@ -85,7 +86,7 @@ class BufferMemory {
   Result<void*> Begin(int32_t buffer, int32_t step);
   void End(int32_t buffer);
 
-  // Lets the program copy to the host; needed if it does.
+  // Required for programs that copy to the host.
   void UseHost(std::unique_ptr<HostCopies> copies) { host_ = std::move(copies); }
   HostCopies* host() { return host_.get(); }
 
@@ -97,8 +98,8 @@ class BufferMemory {
   const ProgramBuffer& buffer(int32_t index) const {
     return program_.buffers[static_cast<size_t>(index)];
   }
-  // Waits for all copies to the host and back. A step that fails leaves some under way, so memory
-  // is released after this.
+  // Waits for all copies to and from the host. A failed step may leave some in flight, so call this
+  // before releasing memory.
   void EndCopies() { host_.reset(); }
   virtual Result<void*> Take(int32_t buffer) = 0;
   virtual void Give(int32_t buffer) = 0;
@@ -112,18 +113,18 @@ class BufferMemory {
   MeasuredPeak peak_;
 };
 
-// One block of memory (the slab) for all buffers. With `poisons`, the whole slab is first filled
-// with NaNs, and the place of a buffer is filled again whenever the buffer begins or ends.
+// One block of memory (the slab) for all buffers. With `poisons`, the whole slab starts filled with
+// NaNs, and a buffer's place is refilled whenever the buffer begins or ends.
 class ArenaMemory final : public BufferMemory {
  public:
-  // `offsets` has one entry for each buffer of the program. kCheckFailed names the first buffer
-  // that does not lie within `slab_bytes`, or whose offset is not aligned as the backend needs it.
+  // `offsets` has one entry per buffer. kCheckFailed: a buffer does not lie within `slab_bytes`, or
+  // its offset is not aligned for the backend; the message names the first one.
   static Result<std::unique_ptr<ArenaMemory>> Create(Backend& backend, const Program& program,
                                                      std::vector<Bytes> offsets, Bytes slab_bytes,
                                                      bool poisons);
   ~ArenaMemory() override;
 
-  // Writes the whole slab once, so that no timed run pays for the first access to a page.
+  // Writes the whole slab once, so that no timed run pays for page faults.
   void Touch() { backend_.Zero(slab_, slab_bytes_.count()); }
   // The highest end of any buffer so far.
   Bytes used() const { return used_; }
@@ -141,11 +142,11 @@ class ArenaMemory final : public BufferMemory {
   Bytes used_;
 };
 
-// Allocates each buffer separately from the pool of the device's driver. If the driver counts the
-// bytes in use, its count confirms the count made here.
+// Allocates each buffer separately from the driver's pool. If the driver counts bytes in use, its
+// count verifies ours.
 class CountingMemory final : public BufferMemory {
  public:
-  enum class From { kPool, kDevice };  // kDevice: without the pool, and without the driver's count.
+  enum class From { kPool, kDevice };  // kDevice: without the pool and the driver's count.
   CountingMemory(Backend& backend, const Program& program, From from = From::kPool);
   ~CountingMemory() override;
 

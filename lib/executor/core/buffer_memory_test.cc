@@ -120,12 +120,12 @@ TEST_CASE("host copies: moved tensors and gradients come back bit for bit, in pr
 
 TEST_CASE("host copies: a wait for a copy to the host that is missing is found") {
   ForgettingBackend backend(true, false);
-  CHECK(Says(FailureOf(backend), "but what came back from the host is not what was copied there"));
+  CHECK(Says(FailureOf(backend), "but the host returned other bytes than were copied to it"));
 }
 
 TEST_CASE("host copies: a wait for a copy back that is missing is found") {
   ForgettingBackend backend(false, true);
-  CHECK(Says(FailureOf(backend), "but what came back from the host is not what was copied there"));
+  CHECK(Says(FailureOf(backend), "but the host returned other bytes than were copied to it"));
 }
 
 TEST_CASE("host copies: a read before the wait is found") {
@@ -137,7 +137,7 @@ TEST_CASE("host copies: a read before the wait is found") {
                 [](const Action& action) { return action.kind == ActionKind::kArrive; });
   const ValidationReport report = small.Validate(small.KeepAll(), plan);
   REQUIRE(report.failures.size() == 1);
-  CHECK(Says(report.failures.front(), "which nothing has written"));
+  CHECK(Says(report.failures.front(), "which was never written"));
 }
 
 TEST_CASE("host copies: two copies in one place are found") {
@@ -148,14 +148,14 @@ TEST_CASE("host copies: two copies in one place are found") {
   for (Bytes& offset : plan.host_offsets) offset = Bytes(0);
   const ValidationReport report = small.Validate(small.KeepAll(), plan);
   REQUIRE(report.failures.size() == 1);
-  CHECK(Says(report.failures.front(), "is not what was copied there"));
+  CHECK(Says(report.failures.front(), "the host returned other bytes"));
 }
 
 TEST_CASE("host copies: places outside the block, and too few of them, are refused") {
   const auto backend = MakeTestBackend();
   const Program program = ThreeCopies();
   const auto place = [&](std::vector<Bytes> offsets, int64_t bytes) {
-    return HostCopies::InSlab(*backend, program, std::move(offsets), Bytes(bytes), {});
+    return HostCopies::CreateInSlab(*backend, program, std::move(offsets), Bytes(bytes), {});
   };
   CHECK(place({Bytes(0), Bytes(64), Bytes(128)}, 192).ok());
   CHECK(Says(place({Bytes(0), Bytes(64), Bytes(129)}, 192).error(), "copy 2 lies outside"));
@@ -167,7 +167,7 @@ TEST_CASE("host copies: what is on the host is counted") {
   const auto backend = MakeTestBackend();
   const Program program = ThreeCopies();
   const auto copies =
-      HostCopies::InSlab(*backend, program, {Bytes(0), Bytes(64), Bytes(0)}, Bytes(128), {});
+      HostCopies::CreateInSlab(*backend, program, {Bytes(0), Bytes(64), Bytes(0)}, Bytes(128), {});
   REQUIRE(copies.ok());
   void* const memory = *backend->Allocate(64);
   for (const int32_t copy : {0, 1}) {

@@ -42,7 +42,7 @@ Result<Done> BufferWatch::Before(const Action& action, const RunState& state) {
   return Done{};
 }
 
-// A load is recorded when the wait for it has ended; its bytes must not be read earlier.
+// Records a load when the wait for it has ended; its bytes must not be read earlier.
 Result<Done> BufferWatch::WatchTransfer(const Action& action, const RunState& state) {
   copied_.resize(state.program.copies.size());
   Record& copied = copied_[static_cast<size_t>(action.copy)];
@@ -52,15 +52,15 @@ Result<Done> BufferWatch::WatchTransfer(const Action& action, const RunState& st
   record(action.buffer) = copied;
   if (backend_.Inspect(memory, copied.bytes, copied.type) == copied.digest) return Done{};
   return MakeError(ErrorCode::kCheckFailed,
-                   fmt::format("{} needs {}, but what came back from the host is not what was "
-                               "copied there after step {}",
+                   fmt::format("{} needs {}, but the host returned other bytes than were "
+                               "copied to it after step {}",
                                StepText(step_, state.program, action),
                                BufferText(step_, state.program, action.buffer), copied.written_at));
 }
 
 Result<Done> BufferWatch::CheckReads(const Action& action, const RunState& state) {
   const Call& call = state.program.calls[static_cast<size_t>(action.call)];
-  LookAtConstants(step_.nodes[call.node]);
+  CheckConstants(step_.nodes[call.node]);
   for (const int32_t buffer : call.inputs) {
     CKPLAN_RETURN_IF_ERROR(CheckRead(action, state, buffer));
   }
@@ -69,15 +69,14 @@ Result<Done> BufferWatch::CheckReads(const Action& action, const RunState& state
     CKPLAN_RETURN_IF_ERROR(CheckRead(action, state, buffer));
   }
   CKPLAN_RETURN_IF_ERROR(CheckRead(action, state, call.statistic));
-  // Before the first input's gradient nothing is recorded; later inputs find what earlier ones
-  // left.
+  // Nothing is recorded before the first input's gradient; later inputs see what earlier ones left.
   if (call.workspace != kNoBuffer && record(call.workspace)) {
     CKPLAN_RETURN_IF_ERROR(CheckRead(action, state, call.workspace));
   }
   return CheckGradients(action, state, call);
 }
 
-void BufferWatch::LookAtConstants(const StepNode& node) {
+void BufferWatch::CheckConstants(const StepNode& node) {
   for (const Binding& input : node.inputs) {
     if (input.constant.is_none()) continue;
     const ConstantId root = step_.constants[input.constant].root;
@@ -104,7 +103,7 @@ Result<Done> BufferWatch::CheckRead(const Action& action, const RunState& state,
   }
   if (!record) {
     return MakeError(ErrorCode::kCheckFailed,
-                     fmt::format("{} reads {}, which nothing has written", where, what));
+                     fmt::format("{} reads {}, which was never written", where, what));
   }
   const BufferDigest now = backend_.Inspect(memory, record->bytes, record->type);
   reads_nan_ = reads_nan_ || now.has_nan;
@@ -115,8 +114,7 @@ Result<Done> BufferWatch::CheckRead(const Action& action, const RunState& state,
                   now.first_poison >= 0 ? "freed" : "overwritten", record->written_at));
 }
 
-// All contributions to a tensor's gradient have arrived when the node that made the tensor runs
-// backward.
+// All contributions to a tensor's gradient have arrived when the tensor's producer runs backward.
 Result<Done> BufferWatch::CheckGradients(const Action& action, const RunState& state,
                                          const Call& call) {
   const StepNode& node = step_.nodes[call.node];
@@ -164,7 +162,7 @@ Result<Done> BufferWatch::RecordOutputs(const Action& action, const RunState& st
   const Call& call = state.program.calls[static_cast<size_t>(action.call)];
   const StepNode& node = step_.nodes[call.node];
   const auto made = [&](int32_t buffer, TensorId tensor) -> Result<Done> {
-    // Messages name a buffer that is written in place after the tensor that it held first.
+    // Messages name a buffer that is written in place after the tensor it held first.
     const std::string what = fmt::format("\"{}\"", step_.graph.tensor(tensor).name);
     CKPLAN_RETURN_IF_ERROR(Write(action, state, buffer, step_.tensors[tensor], what));
     return Compare(reference_.tensors[tensor], record(buffer)->digest, what, action, state);
@@ -197,12 +195,11 @@ Result<Done> BufferWatch::Write(const Action& action, const RunState& state, int
   if (reads_nan_ || !written.digest.has_nan) return Done{};
   return MakeError(ErrorCode::kCheckFailed,
                    fmt::format("{} leaves a NaN in {}, and reads none: it read memory that was "
-                               "freed or never written, or what it computes is no number",
+                               "freed or never written, or its result is undefined",
                                where, what));
 }
 
-// Records bytes instead of floats, because parts of the workspace that were never written are
-// poison and may stay so.
+// Records bytes instead of floats, because unwritten parts of the workspace may remain poison.
 void BufferWatch::RecordWorkspace(const Action& action, const RunState& state) {
   const int32_t buffer = state.program.calls[static_cast<size_t>(action.call)].workspace;
   if (buffer == kNoBuffer) return;
@@ -220,7 +217,7 @@ Result<Done> BufferWatch::Compare(std::optional<BufferDigest>& reference,
   if (!reference) reference = digest;
   if (*reference == digest) return Done{};
   return MakeError(ErrorCode::kCheckFailed,
-                   fmt::format("{}: {} is not, bit for bit, what keeping everything makes",
+                   fmt::format("{}: {} differs from its value when everything is kept",
                                StepText(step_, state.program, action), what));
 }
 

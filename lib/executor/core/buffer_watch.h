@@ -1,14 +1,15 @@
-// Watches a run. Every buffer that is read must hold, bit for bit, what was last written there, and
-// every tensor and gradient must equal the one that the reference run computed. Backward computes
-// the gradients of a node's inputs one after the other. Before each of them, the watch inspects all
-// that it reads: the operands, and the workspace, in which one input may leave data for the next.
+// Checks a run as it proceeds. Every buffer that is read must hold, bit for bit, what was last
+// written to it, and every tensor and gradient must equal the one that the reference run computed.
+// Backward computes the gradients of a node's inputs one by one. Before each, the watch inspects
+// everything that it reads: the operands, and the workspace, where one input may leave data for the
+// next.
 //
 // Together with the poison in the arena, this proves what accounting alone cannot: that freed
-// memory is not read, that no two live buffers share memory, and that a recomputed tensor equals
-// the one that was dropped. A GPU's arithmetic turns poison into an ordinary NaN, so no call may
-// make NaNs of operands that have none. A buffer that is being copied to the host must stay as it
-// is until the copy is waited for, and a copy back must bring what was copied. It costs about one
-// more pass over the memory that each call touches.
+// memory is not read, that live buffers don't overlap, and that a recomputed tensor equals the
+// dropped one. A GPU's arithmetic turns poison into an ordinary NaN, so no call may produce NaNs
+// from operands without NaNs. A buffer that is being copied to the host must not change until the
+// copy has been waited for, and a copy back must return what was copied. The cost is about one
+// extra pass over the memory that each call touches.
 #pragma once
 
 #include <optional>
@@ -19,8 +20,8 @@
 
 namespace ckplan {
 
-// Digests of the contents that a run computed. The first watched run fills it; all later runs are
-// compared with it.
+// Digests of computed contents. The first watched run fills it in; all later runs are compared with
+// it.
 struct Reference {
   IdVector<TensorId, std::optional<BufferDigest>> tensors;
   // Digests of gradients that have received all contributions.
@@ -50,7 +51,7 @@ class BufferWatch final : public RunObserver {
   Result<Done> WatchTransfer(const Action& action, const RunState& state);
   Result<Done> CheckReads(const Action& action, const RunState& state);
   Result<Done> CheckRead(const Action& action, const RunState& state, int32_t buffer);
-  void LookAtConstants(const StepNode& node);
+  void CheckConstants(const StepNode& node);
   Result<Done> CheckGradients(const Action& action, const RunState& state, const Call& call);
   Result<Done> RecordOutputs(const Action& action, const RunState& state);
   Result<Done> Write(const Action& action, const RunState& state, int32_t buffer,
@@ -65,10 +66,10 @@ class BufferWatch final : public RunObserver {
   const ConstantStore& constants_;
   Reference& reference_;
   std::vector<std::optional<Record>> records_;  // By buffer.
-  std::vector<Record> copied_;                  // By copy: the buffer that it was made of.
-  // Whether the constant of each root has a NaN; filled as constants are read.
+  std::vector<Record> copied_;                  // By copy: the buffer that was copied.
+  // Whether each root constant contains a NaN; filled in when constants are read.
   IdVector<ConstantId, std::optional<bool>> constant_has_nan_;
-  bool reads_nan_ = false;  // Whether the present action reads a NaN.
+  bool reads_nan_ = false;  // True if the current action reads a NaN.
 };
 
 }  // namespace ckplan

@@ -29,15 +29,15 @@ ConstantGradients::ConstantGradients(const Backend& backend, const StepGraph& st
       contributions_(step.constants.size(), 0),
       scratch_(step.constants.size(), 0) {
   CountContributions();
-  AddUpScratch(constant_ops);
+  SumScratch(constant_ops);
 }
 
-// Visits the operators from the last to the first, so that all contributions to an operator's
-// outputs are known.
+// Visits operators from last to first, so that all contributions to an operator's outputs are
+// known.
 void ConstantGradients::CountContributions() {
   const auto add = [this](ConstantId constant, int64_t count) {
     int64_t& sum = contributions_[step_.constants[constant].root];
-    sum = std::min(kManyCalls, sum + count);
+    sum = std::min(kCallsCap, sum + count);
   };
   for (const StepNode& node : step_.nodes) {
     for (const size_t position : node.trained_positions) add(node.inputs[position].constant, 1);
@@ -46,18 +46,18 @@ void ConstantGradients::CountContributions() {
     const ConstantOp& op = step_.constant_ops[at];
     int64_t arriving = 0;
     for (const ConstantId output : op.outputs) {
-      if (!output.is_none()) arriving = std::min(kManyCalls, arriving + contributions_[output]);
+      if (!output.is_none()) arriving = std::min(kCallsCap, arriving + contributions_[output]);
     }
     for (size_t i = 0; i < op.inputs.size(); ++i) {
       if (!op.spec.inputs[i].has_gradient) continue;
       add(op.inputs[i], arriving);
-      calls_ = std::min(kManyCalls, calls_ + arriving);
+      calls_ = std::min(kCallsCap, calls_ + arriving);
     }
   }
 }
 
-// Starts at the leaves, so that the scratch of an operator's inputs is known.
-void ConstantGradients::AddUpScratch(const std::vector<std::unique_ptr<PreparedOp>>& constant_ops) {
+// Starts at the leaves, so that the scratch sizes of an operator's inputs are known.
+void ConstantGradients::SumScratch(const std::vector<std::unique_ptr<PreparedOp>>& constant_ops) {
   const auto own = [this](ConstantId id) {
     return AlignedBytes(step_.constants[id].operand.bytes(), backend_);
   };
@@ -106,7 +106,7 @@ void PutNumber(std::vector<std::byte>& bytes, ElementType type, size_t index, do
     case ElementType::kFloat32:
       return Put(bytes, index, static_cast<float>(real));
     case ElementType::kBFloat16:
-      CKPLAN_CHECK(false, "what does not depend on the batch is stored as float32");
+      CKPLAN_CHECK(false, "values that don't depend on the batch are float32");
       return;
     case ElementType::kInt32:
       return Put(bytes, index, static_cast<int32_t>(integer));
@@ -185,7 +185,7 @@ Result<ConstantStore> ConstantStore::Create(Backend& backend, const StepGraph& s
                                             const StepOperators& operators,
                                             const WeightFile& weights, uint64_t seed) {
   ConstantStore store(backend, step, operators, seed);
-  CKPLAN_RETURN_IF_ERROR(store.CheckRoom());
+  CKPLAN_RETURN_IF_ERROR(store.CheckMemory());
   CKPLAN_RETURN_IF_ERROR(store.FillLeaves(weights));
   CKPLAN_RETURN_IF_ERROR(store.Evaluate(false));
   store.DropUnread();
@@ -194,9 +194,9 @@ Result<ConstantStore> ConstantStore::Create(Backend& backend, const StepGraph& s
   return store;
 }
 
-// The store holds the most either right after Evaluate, with all constants, or during the step,
-// with leaves, gradients and the batch. Other memory that the step keeps is not known yet.
-Result<Done> ConstantStore::CheckRoom() const {
+// The store's peak is either right after Evaluate, with all constants, or during the step, with
+// leaves, gradients and the batch. The step's other memory is not known yet.
+Result<Done> ConstantStore::CheckMemory() const {
   int64_t constants = 0;
   int64_t kept = 0;
   const auto add = [](int64_t& sum, const Operand& operand) {
@@ -215,7 +215,7 @@ Result<Done> ConstantStore::CheckRoom() const {
   return MakeError(
       ErrorCode::kInfeasible,
       fmt::format("parameters, their gradients, other constants and the batch need {} bytes of "
-                  "memory, and the {} backend has {} left; take a smaller batch or model",
+                  "memory, and the {} backend has {} left; use a smaller batch or model",
                   needed, backend_->name(), left));
 }
 
@@ -235,23 +235,23 @@ Result<Done> ConstantStore::FillLeaves(const WeightFile& weights) {
         memory_[id],
         Allocate(constant.operand.bytes(), is_parameter ? usage_.parameters : usage_.derived));
     std::vector<std::byte> bytes;
-    // A trained leaf filled with one number stands for a weight that an old exporter left out, so
-    // it is filled from the seed instead.
+    // A trained leaf filled with a single number stands for a weight that an old exporter left out,
+    // so it gets random contents instead.
     if (constant.fill && !constant.is_trained) {
       bytes = FilledBytes(constant.operand, *constant.fill);
     } else if (constant.operand.known && !constant.fill) {
       bytes = KnownBytes(constant.operand);
       if (is_parameter) ++usage_.leaves_from_file;
     } else {
-      CKPLAN_ASSIGN_OR_RETURN(bytes, ReadOrMakeUp(constant, weights));
+      CKPLAN_ASSIGN_OR_RETURN(bytes, ReadOrGenerate(constant, weights));
     }
     backend_->Upload(memory_[id], bytes.data(), static_cast<int64_t>(bytes.size()));
   }
   return Done{};
 }
 
-Result<std::vector<std::byte>> ConstantStore::ReadOrMakeUp(const StepConstant& constant,
-                                                           const WeightFile& weights) {
+Result<std::vector<std::byte>> ConstantStore::ReadOrGenerate(const StepConstant& constant,
+                                                             const WeightFile& weights) {
   CKPLAN_ASSIGN_OR_RETURN(WeightContents read, weights.Read(constant.name, constant.operand));
   if (read.bytes) {
     ++usage_.leaves_from_file;
@@ -262,8 +262,7 @@ Result<std::vector<std::byte>> ConstantStore::ReadOrMakeUp(const StepConstant& c
   return SeededConstant(seed_, constant);
 }
 
-// Runs the constant operators in order. Operators with known results run too: they are few and
-// small.
+// Runs the constant operators in order, even those with known results: they are few and small.
 Result<Done> ConstantStore::Evaluate(bool only_trained) {
   for (size_t i = 0; i < step_->constant_ops.size(); ++i) {
     if (only_trained && !HasGradient(*step_, step_->constant_ops[i])) continue;
@@ -296,12 +295,12 @@ Result<Done> ConstantStore::Evaluate(size_t index) {
   return Done{};
 }
 
-// Backward gets the seed of its forward, because both run between the same two updates.
+// Backward gets the same seed as its forward, because both run between the same two updates.
 uint64_t ConstantStore::SeedOf(const ConstantOp& op) const {
   return SeedFor(seed_ + updates_, op.spec.name);
 }
 
-// Releases constants that are read only to compute other constants, unless a gradient passes
+// Releases constants that are only read to compute other constants, unless a gradient passes
 // through them.
 void ConstantStore::DropUnread() {
   IdVector<ConstantId, char> is_read(step_->constants.size(), 0);
@@ -367,12 +366,12 @@ void ConstantStore::BackwardConstant(const StepNode& node, PreparedOp& op, const
     return op.BackwardInput(call, position, gradients_[root]);
   }
   op.BackwardInput(call, position, scratch);
-  PassOn(root, static_cast<char*>(scratch));
+  PropagateGradient(root, static_cast<char*>(scratch));
 }
 
-// Propagates the gradient of `root`, which lies at `gradient`, to the leaves. The memory after that
-// gradient is scratch. The walk is iterative because chains may be long.
-void ConstantStore::PassOn(ConstantId root, char* gradient) {
+// Propagates the gradient of `root`, stored at `gradient`, to the leaves. The memory after that
+// gradient is scratch. Iterative because chains may be long.
+void ConstantStore::PropagateGradient(ConstantId root, char* gradient) {
   struct Visit {
     ConstantId root;
     char* gradient = nullptr;
@@ -397,14 +396,14 @@ void ConstantStore::PassOn(ConstantId root, char* gradient) {
       continue;
     }
     const size_t position = visit.next_input++;
-    char* const next = PassThrough(visit.root, visit.gradient, position);
+    char* const next = PropagateThrough(visit.root, visit.gradient, position);
     path.push_back({step_->constants[op.inputs[position]].root, next});
   }
 }
 
-// Computes the gradient of one input of the operator that makes `root`, in the scratch memory after
-// the gradient of `root`, and returns its address.
-char* ConstantStore::PassThrough(ConstantId root, char* gradient, size_t position) {
+// Computes the gradient of one input of the operator that computes `root`, in the scratch memory
+// after the gradient of `root`. Returns its address.
+char* ConstantStore::PropagateThrough(ConstantId root, char* gradient, size_t position) {
   const StepConstant& constant = step_->constants[root];
   const auto at = static_cast<size_t>(constant.producer);
   const ConstantOp& op = step_->constant_ops[at];

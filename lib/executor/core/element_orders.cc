@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kAxes = 4;
 
-// The sets of tensors that are ordered alike, each with a tensor that stands for it.
+// Sets of tensors that must share an element order, each with a representative tensor.
 class TensorSets {
  public:
   explicit TensorSets(size_t tensors) : parent_(tensors) {
@@ -32,12 +32,12 @@ class OrderChooser {
       : step_(step),
         orders_of_(orders_of),
         sets_(step.tensors.size()),
-        is_bound_(step.tensors.size(), false),
-        is_wanted_(step.tensors.size(), false) {}
+        needs_model_order_(step.tensors.size(), false),
+        prefers_channels_last_(step.tensors.size(), false) {}
 
   void Choose() && {
-    for (const StepInput& input : step_.inputs) Bind(input.tensor);
-    for (const TensorId output : step_.graph.outputs()) Bind(output);
+    for (const StepInput& input : step_.inputs) RequireModelOrder(input.tensor);
+    for (const TensorId output : step_.graph.outputs()) RequireModelOrder(output);
     for (const StepNode& node : step_.nodes) {
       const ElementOrders orders = orders_of_(node.spec);
       Read(node, orders);
@@ -62,14 +62,13 @@ class OrderChooser {
 
   static size_t IndexOf(TensorId tensor) { return static_cast<size_t>(tensor.index()); }
 
-  // This tensor keeps the order of the model.
-  void Bind(TensorId tensor) {
-    if (!tensor.is_none()) is_bound_[IndexOf(tensor)] = true;
+  // Forces the model's order on this tensor.
+  void RequireModelOrder(TensorId tensor) {
+    if (!tensor.is_none()) needs_model_order_[IndexOf(tensor)] = true;
   }
 
-  // Whether the operand is a tensor of four axes that could be ordered in two ways. A view of a
-  // tensor has other dimensions.
-  bool HasChoice(const Operand& operand, TensorId tensor) const {
+  // True for a four-axis tensor whose order is free. A view of a tensor has other dimensions.
+  bool HasFreeOrder(const Operand& operand, TensorId tensor) const {
     return !tensor.is_none() && operand.dims.size() == kAxes && !HasOneOrder(operand.dims) &&
            step_.tensors[tensor].dims == operand.dims;
   }
@@ -77,41 +76,42 @@ class OrderChooser {
   void Read(const StepNode& node, ElementOrders orders) {
     if (orders == ElementOrders::kAlike) return Join(node);
     ForOperands(node, [&](const Operand& operand, TensorId tensor, bool is_first) {
-      if (orders == ElementOrders::kEach && is_first && HasChoice(operand, tensor)) {
-        is_wanted_[IndexOf(tensor)] = true;
+      if (orders == ElementOrders::kEach && is_first && HasFreeOrder(operand, tensor)) {
+        prefers_channels_last_[IndexOf(tensor)] = true;
       } else {
-        Bind(tensor);
+        RequireModelOrder(tensor);
       }
     });
   }
 
   void Join(const StepNode& node) {
     TensorId first;
-    bool has_bound = false;
+    bool needs_model_order = false;
     ForOperands(node, [&](const Operand& operand, TensorId tensor, bool) {
-      if (!HasChoice(operand, tensor)) {
-        Bind(tensor);
-        has_bound = has_bound || !HasOneOrder(operand.dims);
+      if (!HasFreeOrder(operand, tensor)) {
+        RequireModelOrder(tensor);
+        needs_model_order = needs_model_order || !HasOneOrder(operand.dims);
         return;
       }
       if (first.is_none()) first = tensor;
       sets_.Join(IndexOf(first), IndexOf(tensor));
     });
-    if (has_bound) Bind(first);
+    if (needs_model_order) RequireModelOrder(first);
   }
 
-  // Returns whether any tensor has its channels last.
+  // Returns whether any tensor is channels-last.
   bool MarkTensors() {
-    std::vector<bool> is_bound(is_bound_.size(), false);
-    std::vector<bool> is_wanted(is_bound_.size(), false);
-    for (size_t i = 0; i < is_bound_.size(); ++i) {
-      if (is_bound_[i]) is_bound[sets_.Find(i)] = true;
-      if (is_wanted_[i]) is_wanted[sets_.Find(i)] = true;
+    std::vector<bool> needs_model_order(needs_model_order_.size(), false);
+    std::vector<bool> prefers_channels_last(needs_model_order_.size(), false);
+    for (size_t i = 0; i < needs_model_order_.size(); ++i) {
+      if (needs_model_order_[i]) needs_model_order[sets_.Find(i)] = true;
+      if (prefers_channels_last_[i]) prefers_channels_last[sets_.Find(i)] = true;
     }
     bool is_any = false;
     for (const TensorId tensor : step_.tensors.ids()) {
       const size_t set = sets_.Find(IndexOf(tensor));
-      step_.tensors[tensor].is_channels_last = is_wanted[set] && !is_bound[set];
+      step_.tensors[tensor].is_channels_last =
+          prefers_channels_last[set] && !needs_model_order[set];
       is_any = is_any || step_.tensors[tensor].is_channels_last;
     }
     return is_any;
@@ -120,7 +120,7 @@ class OrderChooser {
   void MarkNode(StepNode& node, ElementOrders orders) {
     const auto mark = [&](Operand& operand, TensorId tensor) {
       operand.is_channels_last =
-          HasChoice(operand, tensor) && step_.tensors[tensor].is_channels_last;
+          HasFreeOrder(operand, tensor) && step_.tensors[tensor].is_channels_last;
     };
     for (size_t i = 0; i < node.spec.inputs.size(); ++i) {
       mark(node.spec.inputs[i], node.inputs[i].tensor);
@@ -136,8 +136,8 @@ class OrderChooser {
   StepGraph& step_;
   const OrdersOfOp& orders_of_;
   TensorSets sets_;
-  std::vector<bool> is_bound_;   // By tensor: something needs the order of the model.
-  std::vector<bool> is_wanted_;  // By tensor: an operator prefers its channels last.
+  std::vector<bool> needs_model_order_;      // By tensor: something requires the model's order.
+  std::vector<bool> prefers_channels_last_;  // By tensor: an operator prefers channels-last.
   IdVector<NodeId, ElementOrders> orders_;
 };
 

@@ -1,14 +1,12 @@
-// Decides in which order the elements of each tensor of a step lie in memory
-// (lib/problem/ops/layout.h), once, before its operators are prepared. Sizes, schedules and plans
-// do not depend on it.
+// Decides once, before a step's operators are prepared, in which order each tensor's elements are
+// stored (lib/problem/ops/layout.h). Sizes, schedules and plans don't depend on it.
 //
 //   x ─▶ Conv ─ a ─▶ BatchNormalization ─ b ─▶ Relu ─ c ─▶ Conv ─ d ─▶ Flatten
 //
-// Operators that take their tensors alike join these to sets: here {a, b, c}. A set has its
-// channels last if an operator that prefers that reads or writes one of its tensors, and nothing
-// needs the order of the model. x and d keep that order: the one comes from the batch, the other is
-// read as a matrix. Operators of the kind kEach stand at the borders, and reorder in their
-// workspaces.
+// Operators that need the same order for their tensors join them into sets: here {a, b, c}. A set
+// is channels-last if an operator that prefers this order reads or writes one of its tensors, and
+// nothing requires the model's order. x and d keep the model's order: x comes from the batch, and d
+// is read as a matrix. Operators of kind kEach sit between sets, and reorder in their workspaces.
 #pragma once
 
 #include <functional>
@@ -20,8 +18,8 @@ namespace ckplan {
 
 using OrdersOfOp = std::function<ElementOrders(const OpSpec&)>;
 
-// Marks tensors and operands. Operators that need not know about orders are described on tensors as
-// they lie in memory (InStoredOrder).
+// Marks tensors and operands. Operators that are independent of the order get descriptions of the
+// tensors as stored (InStoredOrder).
 void ChooseOrders(StepGraph& step, const OrdersOfOp& orders_of);
 void ChooseOrders(StepGraph& step, const Backend& backend);
 

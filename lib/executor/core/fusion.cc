@@ -35,15 +35,15 @@ class FusionFinder {
   }
   const StepNode& NodeOf(size_t action) const { return step_.nodes[CallOf(action).node]; }
 
-  // Returns the next action that does more than manage memory.
-  size_t NextWork(size_t action) const {
+  // Returns the next action that doesn't just manage memory.
+  size_t NextComputation(size_t action) const {
     ++action;
     while (action < program_.actions.size() && ManagesMemory(program_.actions[action])) ++action;
     return action;
   }
 
-  // Returns the position at which the operator reads what the chain has made last, if it reads
-  // nothing else that the chain has made.
+  // Returns the input position at which the operator reads the chain's last result, if it reads no
+  // other result of the chain.
   std::optional<size_t> CarriedInput(const Fusion& chain, size_t action) const {
     std::optional<size_t> carried;
     const auto& inputs = NodeOf(action).inputs;
@@ -64,13 +64,13 @@ class FusionFinder {
     return carried;
   }
 
-  // Collects operators each of which reads the result of the one before it.
+  // Collects operators that each read the previous one's result.
   Fusion ChainFrom(size_t action) const {
     Fusion chain;
     chain.actions.push_back(action);
     chain.ops.push_back({&NodeOf(action).spec, nullptr, 0});
     for (;;) {
-      const size_t next = NextWork(chain.actions.back());
+      const size_t next = NextComputation(chain.actions.back());
       if (next >= program_.actions.size()) return chain;
       if (program_.actions[next].kind != ActionKind::kForward) return chain;
       const auto carried = CarriedInput(chain, next);
@@ -91,7 +91,7 @@ class FusionFinder {
     return {};
   }
 
-  // Whether the buffer is released between the two actions.
+  // True if the buffer is released between the two actions.
   bool IsReleased(int32_t buffer, size_t first, size_t end) const {
     for (size_t i = first; i < end; ++i) {
       const Action& action = program_.actions[i];
@@ -107,10 +107,10 @@ class FusionFinder {
       if (CallOf(chain.actions[later]).outputs[0] == own) return false;
     }
     return link + 1 == chain.actions.size() ||
-           !IsReleased(own, chain.actions[link], NextWork(chain.actions.back()));
+           !IsReleased(own, chain.actions[link], NextComputation(chain.actions.back()));
   }
 
-  // Makes the calls. Returns false if something that they read or write is released too early.
+  // Builds the calls. Returns false if something that they read or write is released too early.
   bool MakeCalls(Fusion& chain) const {
     chain.calls.clear();
     const size_t first = chain.actions.front();
@@ -145,10 +145,10 @@ std::vector<Fusion> FindFusions(const Program& program, const StepGraph& step,
 
 FusedProgram::FusedProgram(const Program& program, const StepGraph& step,
                            const StepOperators& operators, Backend& backend) {
-  // A backend joins kernels alone.
+  // A backend joins only kernels.
   const auto fusible = [&](std::span<const ChainedOp> ops) -> size_t {
     const auto end = std::find_if(ops.begin(), ops.end(), [&step](const ChainedOp& chained) {
-      return SavesByItself(*chained.spec, step.autograd);
+      return NeedsWrapper(*chained.spec, step.autograd);
     });
     const auto kernels = ops.first(static_cast<size_t>(end - ops.begin()));
     return kernels.size() < 2 ? 0 : backend.FusibleLength(kernels);

@@ -1,12 +1,11 @@
-// Finds operators of a program that run one after the other and can be run as one.
+// Finds consecutive operators of a program that can run as one.
 //
-//   BatchNormalization ─ y ─▶ Relu ─ r ─▶      y is overwritten by r: one kernel reads x and writes
-//   r
+//   BatchNormalization ─ y ─▶ Relu ─ r ─▶      r overwrites y, so one kernel reads x and writes r
 //
-// A fused run does its work when it is the last operator's turn, and changes nothing else: every
-// buffer begins and ends when the program says so. So all that the operators read must still be in
-// memory then, and a result that is not needed later need not be written: one that another operator
-// of the chain overwrites, or that is released before the next operator outside the chain runs.
+// A fused run does its work when its last operator is due. Every buffer still begins and ends when
+// the program says so, so everything that the operators read must still be in memory by then. A
+// result isn't written if it isn't needed later: if another operator of the chain overwrites it, or
+// if it is released before the next operator outside the chain runs.
 #pragma once
 
 #include <functional>
@@ -22,23 +21,24 @@ namespace ckplan {
 
 struct Fusion {
   std::vector<size_t> actions;  // Indices of the forward actions, ascending.
-  std::vector<ChainedOp> ops;   // Without the prepared operators.
-  // The calls of these actions without the buffers that are neither read nor written: results that
-  // are not needed later, inputs that the chain makes, and workspaces.
+  std::vector<ChainedOp> ops;   // Without prepared operators.
+  // The calls of these actions without the unused buffers: results that aren't needed later, inputs
+  // that the chain computes, and workspaces.
   std::vector<Call> calls;
 };
 
-// Returns how many of the operators, from the first on, can be run as one: Backend::FusibleLength.
+// Returns how many of the operators, counted from the first, can run as one:
+// Backend::FusibleLength.
 using FusibleLength = std::function<size_t(std::span<const ChainedOp>)>;
 
-// The fusions in the order of their actions. No action is in two of them.
+// Returns disjoint fusions in the order of their actions.
 std::vector<Fusion> FindFusions(const Program& program, const StepGraph& step,
                                 const FusibleLength& fusible);
 
-// The fusions of a program on a backend, ready to be run.
+// A program's fusions on a backend, ready to run.
 class FusedProgram {
  public:
-  FusedProgram() = default;  // Without fusions.
+  FusedProgram() = default;  // No fusions.
   FusedProgram(const Program& program, const StepGraph& step, const StepOperators& operators,
                Backend& backend);
 
@@ -53,7 +53,7 @@ class FusedProgram {
 
  private:
   std::vector<Group> groups_;
-  std::vector<int32_t> group_of_action_;  // Empty without fusions; -1 where there is none.
+  std::vector<int32_t> group_of_action_;  // Empty without fusions; -1 for actions outside fusions.
 };
 
 }  // namespace ckplan

@@ -27,7 +27,7 @@ std::vector<std::byte> BytesOf(const std::vector<T>& numbers) {
   return bytes;
 }
 
-// Returns integers in [0, bound), or all 1 if no bound is known.
+// Returns integers in [0, bound), or all ones without a bound.
 std::vector<std::byte> Integers(uint64_t seed, const Operand& operand, int64_t bound) {
   Rng rng(seed);
   const int64_t count = operand.elements();
@@ -100,7 +100,7 @@ std::vector<std::byte> SeededInput(uint64_t seed, const StepInput& input) {
 
 namespace {
 
-// Adds numbers in the order of lib/executor/scalar/step_loss.h.
+// Adds numbers in the order given in lib/executor/scalar/step_loss.h.
 class LossSum {
  public:
   explicit LossSum(int64_t count)
@@ -122,7 +122,7 @@ double GivenLoss(uint64_t seed, const Operand& output, std::vector<float>& value
   for (int64_t i = 0; i < count; ++i) {
     float& value = values[static_cast<size_t>(i)];
     float gradient = given(i);
-    // The loss is the inner product with the gradient as it is stored, which may be rounded.
+    // The loss uses the gradient as stored, which may be rounded.
     if (output.type == ElementType::kBFloat16) gradient = FromBFloat16(ToBFloat16(gradient));
     loss.Add(i, static_cast<double>(value) * static_cast<double>(gradient));
     value = gradient;
@@ -148,7 +148,7 @@ double SumOfExponentials(const scalar::CrossEntropy& entropy, const scalar::Clas
 double CrossEntropyLoss(uint64_t seed, const Operand& output, std::vector<float>& scores) {
   const scalar::CrossEntropy entropy =
       scalar::CrossEntropyOf(seed, output.dims, ClassAxis(output.dims));
-  CKPLAN_CHECK(entropy.classes > 0, "RequireLoss refuses outputs without classes");
+  CKPLAN_CHECK(entropy.classes > 0, "RequireLoss has rejected outputs without classes");
   LossSum loss(entropy.positions());
   for (int64_t p = 0; p < entropy.positions(); ++p) {
     const scalar::ClassScores at = entropy.ScoresOf(p);
@@ -204,10 +204,9 @@ Result<Done> RequireLoss(LossKind kind, const StepGraph& step) {
     if (!tensor.requires_grad || dims.empty() || dims[ClassAxis(dims)] > 0) continue;
     return MakeError(
         ErrorCode::kUnsupported,
-        fmt::format(
-            "the output \"{}\" has no cross-entropy: its axis {}, which holds the scores of "
-            "the classes, has no elements; choose the loss \"{}\"",
-            tensor.name, ClassAxis(dims), NameOf(LossKind::kGiven)));
+        fmt::format("cross-entropy is undefined for the output \"{}\": its class axis {} "
+                    "has no elements; choose the loss \"{}\"",
+                    tensor.name, ClassAxis(dims), NameOf(LossKind::kGiven)));
   }
   return Done{};
 }

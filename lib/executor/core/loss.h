@@ -1,4 +1,4 @@
-// The loss function of a training step, and the gradients of the outputs that it computes.
+// The loss function of a training step, and the output gradients that it computes.
 #pragma once
 
 #include <cstddef>
@@ -13,26 +13,27 @@
 
 namespace ckplan {
 
-// Contents generated from a seed: weights that the file lacks, the input batch, and gradients of
-// the outputs. The same seed and name give the same contents on every machine.
+// Contents generated from a seed: weights missing from the file, the input batch, and output
+// gradients. The same seed and name give the same contents on every machine.
 
 uint64_t SeedFor(uint64_t seed, std::string_view name);
 
-// Returns floats that are uniformly distributed in [low, high).
+// Returns floats uniformly distributed in [low, high).
 std::vector<float> UniformFloats(uint64_t seed, int64_t count, float low, float high);
 
-// `constant` is a trained leaf, or a constant whose contents are unknown. Weights are uniform with
+// `constant` is a trained leaf, or a constant with unknown contents. Weights are uniform with
 // variance 2 / fan_in (He et al. 2015), scales are around 1, shifts around 0, and indices below
 // their bound.
 std::vector<std::byte> SeededConstant(uint64_t seed, const StepConstant& constant);
 
-// Floats have mean 0 and variance 1, indices are below their bound, and other integers and booleans
-// are 1, so that masks hide nothing. Floats of a bfloat16 input are rounded.
+// Floats have mean 0 and variance 1, and are rounded for a bfloat16 input. Indices are below their
+// bound. Other integers and booleans are 1, so that masks hide nothing.
 std::vector<std::byte> SeededInput(uint64_t seed, const StepInput& input);
 
 std::string_view NameOf(LossKind kind);
 
-// kUnsupported: an output without classes has no cross-entropy. Must succeed before a Loss is run.
+// kUnsupported: the loss is cross-entropy and an output has no classes. Must succeed before
+// Loss::Run.
 Result<Done> RequireLoss(LossKind kind, const StepGraph& step);
 
 class Loss {
@@ -40,9 +41,9 @@ class Loss {
   Loss(LossKind kind, uint64_t seed) : kind_(kind), seed_(seed) {}
 
   LossKind kind() const { return kind_; }
-  // Returns the loss of one output and writes its gradient into `gradient`. The loss of a step is
-  // the sum over its outputs. `contents` and `gradient` are device memory and hold floats of the
-  // output's type. The backend computes the loss, or else the host, to the same bits.
+  // Returns the loss of one output and writes its gradient to `gradient`. The loss of a step is the
+  // sum over its outputs. `contents` and `gradient` are device memory with floats of the output's
+  // type. The backend or the host computes the loss, with bitwise equal results.
   double Run(Backend& backend, std::string_view name, const Operand& output, const void* contents,
              void* gradient) const;
 
@@ -52,7 +53,7 @@ class Loss {
 };
 
 // Returns the loss of an output with these values, computed in float32 or wider types, and replaces
-// them by their gradient, which is rounded to the output's type. `seed` is that of the output.
+// the values with their gradient, rounded to the output's type. `seed` is the output's seed.
 double LossOnHost(LossKind kind, uint64_t seed, const Operand& output, std::vector<float>& values);
 
 }  // namespace ckplan

@@ -16,17 +16,17 @@
 
 namespace ckplan {
 
-// Measures how long the parts of a run take, and how long a whole step takes. Both mark points in
-// the device's work (lib/executor/backend/device_memory.h) and wait for nothing, so that an
-// asynchronous device works as without them. They are read after the run.
+// Times the parts of a run, and a whole step. The observers mark points in the device's work
+// (lib/executor/backend/device_memory.h) without waiting, so that an asynchronous device works
+// undisturbed. Read them after the run.
 struct NodeSeconds {
   double forward = 0;    // The first forward run.
-  double recompute = 0;  // All other forward runs.
-  double backward = 0;   // Including the additions of gradients.
+  double recompute = 0;  // All later forward runs.
+  double backward = 0;   // Includes adding gradients.
 };
 using SecondsOfNodes = IdVector<NodeId, NodeSeconds>;
 
-// Marks the beginning and the end of each action that computes.
+// Marks the beginning and end of each action that computes.
 class Stopwatch final : public RunObserver {
  public:
   Stopwatch(Backend& backend, const StepGraph& step)
@@ -52,7 +52,7 @@ class Stopwatch final : public RunObserver {
   size_t began_ = 0;
 };
 
-// Marks the beginning and the end of the step, and of the loss, which is not counted.
+// Marks the beginning and end of the step, and of the loss, which is excluded.
 class StepTimer final : public RunObserver {
  public:
   explicit StepTimer(Backend& backend) : clock_(backend.MakeClock()) {}
@@ -66,35 +66,35 @@ class StepTimer final : public RunObserver {
 
  private:
   std::unique_ptr<DeviceClock> clock_;
-  std::vector<size_t> marks_;  // Beginnings and ends of what is counted, in turn.
+  std::vector<size_t> marks_;  // Alternating beginnings and ends of the timed intervals.
 };
 
-double Median(std::vector<double> values);  // Returns 0 if there are no values.
+double Median(std::vector<double> values);  // Returns 0 for an empty vector.
 
 struct StepSeconds {
   double total = 0;
-  double recompute = 0;  // The part of `total` spent in recomputation.
+  double recompute = 0;  // The part of `total` spent on recomputation.
 };
 
-// The sum of each node's median time over several runs of one schedule. Other activity on the
-// machine slows some nodes in each run, but rarely the same ones, so this varies less than the
-// median of whole steps.
+// Adds up each node's median time over several runs of one schedule. Other load on the machine
+// slows some nodes in each run, but rarely the same ones, so this varies less than the median time
+// of whole steps.
 StepSeconds TypicalSeconds(const std::vector<SecondsOfNodes>& runs);
 
 struct ProfiledNode {
   std::string name;
-  double forward_seconds = 0;  // This and backward_seconds are medians over the runs.
+  double forward_seconds = 0;  // This and backward_seconds are medians over runs.
   double backward_seconds = 0;
   OpWorkspace workspace;
 };
 
 struct ProfileOptions {
   uint64_t seed = 0;
-  int runs = 5;  // Measured runs, after one run to warm up.
+  int runs = 5;  // Measured runs, after one warm-up run.
 };
 
 // Runs whole steps that keep everything, in the model's order, so that each node finds the caches
-// in the same state as in training. kInfeasible: the device does not have enough memory.
+// as in training. kInfeasible: the device has too little memory.
 Result<std::vector<ProfiledNode>> ProfileNodes(Backend& backend, const StepGraph& step,
                                                const StepOperators& operators,
                                                ConstantStore& constants,

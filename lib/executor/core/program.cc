@@ -49,8 +49,7 @@ class ProgramBuilder {
     return std::move(program_);
   }
 
-  // GradientReplay calls the following functions. It numbers gradients in the order of their
-  // allocation.
+  // GradientReplay calls the following functions, and numbers gradients in allocation order.
   void Allocate(int32_t gradient, TensorId) {
     CKPLAN_CHECK(static_cast<size_t>(gradient) == gradient_buffers_.size(),
                  "gradients are numbered in the order of allocation");
@@ -87,17 +86,17 @@ class ProgramBuilder {
   }
   int32_t LastCall() const { return static_cast<int32_t>(program_.calls.size()) - 1; }
 
-  // Buffers are numbered in the order of allocation, as in the timeline.
+  // Numbers buffers in allocation order, as the timeline does.
   int32_t AllocateNext(BufferKind kind) {
     const auto buffer = static_cast<int32_t>(next_buffer_++);
     CKPLAN_CHECK(static_cast<size_t>(buffer) < timeline_.buffers.size() &&
                      timeline_.buffers[static_cast<size_t>(buffer)].kind == kind,
-                 "the program allocates what the timeline does");
+                 "the program's allocations match the timeline's");
     Emit(ActionKind::kAllocate, buffer);
     return buffer;
   }
 
-  // Tensors are released at the end of a step; gradients and workspaces are released within it.
+  // Tensors are released at the end of a step, gradients and workspaces within it.
   void FindTensorReleases() {
     tensor_releases_.resize(schedule_.steps.size());
     for (size_t i = 0; i < timeline_.buffers.size(); ++i) {
@@ -113,11 +112,11 @@ class ProgramBuilder {
     }
   }
 
-  // Finds the steps that load a host's copy for the last time, and those that drop a value which
-  // nothing loads: there, or when what they load has been read, the copy ends.
+  // Finds where each host copy ends: at the step that drops a value without a later load, or where
+  // the value of the last load has been read.
   void FindLastLoads() {
     is_last_use_.assign(schedule_.steps.size(), false);
-    std::map<int32_t, size_t> last_use;  // By the number of the value.
+    std::map<int32_t, size_t> last_use;  // By value number.
     for (size_t at = 0; at < schedule_.steps.size(); ++at) {
       const Step& step = schedule_.steps[at];
       if (!step.is_transfer()) continue;
@@ -153,7 +152,7 @@ class ProgramBuilder {
     EmitTransfer(ActionKind::kDrop, buffer, copy);
     if (is_last_use_[at_]) Forget(copy);
     if (is_gradient) return replay_.TakeAway(tensor);
-    current_[tensor] = kNoBuffer;  // FindTensorReleases has its release.
+    current_[tensor] = kNoBuffer;  // FindTensorReleases schedules its release.
   }
 
   int32_t BringBackTensor(TensorId tensor) {
@@ -179,8 +178,8 @@ class ProgramBuilder {
     EmitTransfer(ActionKind::kArrive, buffer, found->second.copy);
   }
 
-  // Waits for the copy back into a buffer that a run is about to read, if there is one. The host's
-  // copy ends at the first run that reads what was loaded from it last.
+  // Waits for a pending copy back into a buffer that is about to be read. The host copy ends at the
+  // first run that reads its last load.
   void Arrive(int32_t buffer) {
     Await(buffer);
     const auto found = arriving_.find(buffer);
@@ -277,8 +276,8 @@ class ProgramBuilder {
     ReleaseWorkspace(workspace);
   }
 
-  // The replay ends by releasing the gradients of the outputs. Gradients of constants that are
-  // computed after the replay's last write still read them, so those releases are moved to the end.
+  // The replay ends by releasing the output gradients. Constants' gradients that are computed after
+  // the replay's last write still read them, so those releases move to the end.
   void BackwardInputs(NodeId id) {
     const size_t before = program_.actions.size();
     replay_.Backward(id);
@@ -307,7 +306,7 @@ class ProgramBuilder {
     }
   }
 
-  // Backward gets no address of operands that it does not read, because they may have been
+  // Clears the addresses of operands that backward doesn't read, because they may have been
   // released.
   static void HideUnread(const StepNode& node, Call& call) {
     for (size_t i = 0; i < call.inputs.size(); ++i) {
@@ -329,11 +328,11 @@ class ProgramBuilder {
   std::vector<std::vector<int32_t>> tensor_releases_;  // By step.
   struct Arrival {
     int32_t copy = -1;
-    bool is_last = false;  // Whether the host's copy ends then.
+    bool is_last = false;  // True if the host copy ends here.
     bool has_arrived = false;
   };
   std::map<int32_t, Arrival> arriving_;  // By buffer.
-  std::map<int32_t, int32_t> copy_of_;   // The newest copy of each value, by its number in steps.
+  std::map<int32_t, int32_t> copy_of_;   // The newest copy of each value, by value number.
   std::vector<bool> is_last_use_;        // By step.
   size_t next_buffer_ = 0;
   size_t next_version_ = 0;
@@ -357,22 +356,22 @@ bool HasWorkspaces(const TensorGraph& graph) {
   });
 }
 
-Error OtherWorkspace(const Node& planned, const OpWorkspace& real) {
+Error WorkspaceMismatch(const Node& planned, const OpWorkspace& real) {
   return MakeError(
       ErrorCode::kCheckFailed,
       fmt::format("the plan's costs give \"{}\" a workspace of {} + {} bytes (forward, backward), "
-                  "but here it needs {} + {}; profile again with this backend and as many threads, "
+                  "but here it needs {} + {}; profile again with this backend and thread count, "
                   "and plan with those costs",
                   planned.name, planned.forward_workspace.count(),
                   planned.backward_workspace.count(), real.forward, real.backward));
 }
 
-Error NotRunnable(const Error& why) {
+Error NotRunnableError(const Error& why) {
   return MakeError(ErrorCode::kCheckFailed,
                    fmt::format("the plan cannot be run: {}; plan it again", why.message));
 }
 
-// Places a plan of the graph's expansion.
+// Places a plan made for the graph's expansion.
 Result<PlacedProgram> PlaceTransfers(const StepGraph& step, const SizedGraph& run,
                                      const Plan& plan) {
   const Expansion expansion = ExpandTensorGraph(run.graph);
@@ -380,7 +379,7 @@ Result<PlacedProgram> PlaceTransfers(const StepGraph& step, const SizedGraph& ru
   const TrainingStep joint =
       TrainingStep(expansion.graph, run.graph, expansion.step_of).WithLink(&link);
   const auto replayed = Simulator(joint).Run(plan.schedule);
-  if (!replayed.ok()) return NotRunnable(replayed.error());
+  if (!replayed.ok()) return NotRunnableError(replayed.error());
   CKPLAN_ASSIGN_OR_RETURN(const Schedule forward,
                           InForwardForm(run.graph, expansion, plan.schedule));
   PlacedProgram ready = PlaceProgram(step, run, forward);
@@ -412,7 +411,7 @@ Result<SizedGraph> GraphToRun(const StepGraph& step, const StepOperators& operat
       const OpWorkspace& real = operators.workspaces[id];
       if (node.forward_workspace.count() != real.forward ||
           node.backward_workspace.count() != real.backward) {
-        return OtherWorkspace(node, real);
+        return WorkspaceMismatch(node, real);
       }
     }
     CKPLAN_ASSIGN_OR_RETURN(run.graph, GraphWithWorkspaces(step, operators));
@@ -446,7 +445,7 @@ PlacedProgram PlaceProgram(const StepGraph& step, const SizedGraph& run, const S
 Result<PlacedProgram> PlaceByPlan(const StepGraph& step, const SizedGraph& run, const Plan& plan) {
   if (plan.request.offload) return PlaceTransfers(step, run, plan);
   const auto replayed = Simulator(run.graph).Run(plan.schedule);
-  if (!replayed.ok()) return NotRunnable(replayed.error());
+  if (!replayed.ok()) return NotRunnableError(replayed.error());
   PlacedProgram ready = PlaceProgram(step, run, plan.schedule);
   if (run.has_planned_sizes) {
     ready.offsets = plan.offsets;
@@ -471,9 +470,9 @@ Result<std::unique_ptr<ArenaMemory>> ArenaFor(Backend& backend, const PlacedProg
                                                           placed.arena_bytes, poisons));
   if (placed.program.copies.empty()) return arena;
   const HostCopiesOptions options{{placed.is_half_duplex, poisons}, poisons};
-  CKPLAN_ASSIGN_OR_RETURN(
-      auto host,
-      HostCopies::InSlab(backend, placed.program, placed.host_offsets, placed.host_bytes, options));
+  CKPLAN_ASSIGN_OR_RETURN(auto host,
+                          HostCopies::CreateInSlab(backend, placed.program, placed.host_offsets,
+                                                   placed.host_bytes, options));
   arena->UseHost(std::move(host));
   return arena;
 }

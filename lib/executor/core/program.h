@@ -1,10 +1,10 @@
-// A schedule expanded into every allocation, call and release, in order, with the buffer of each
-// operand. The program and the timeline are made by the same replay, so a program allocates the
-// buffers that the timeline counts, in the same order.
+// A schedule expanded into a sequence of allocations, calls and releases, with the buffer of each
+// operand. The same replay produces the program and the timeline, so a program allocates the
+// timeline's buffers in the same order.
 //
 //   step 7: backward relu      allocate g9 │ call relu.backward(input 0 → g9) │ release g7, t3
 //
-// A program is ready to be run once each of its buffers has a place in the arena.
+// A program can run once each of its buffers has a place in the arena.
 #pragma once
 
 #include <cstdint>
@@ -28,18 +28,18 @@ enum class ActionKind : uint8_t {
   kAllocate,  // `buffer` begins.
   kRelease,   // `buffer` ends.
   kForward,   // `call` runs forward.
-  kLoss,      // The gradient of output `position` of the graph is written into `buffer`.
-  // `call` runs backward for the input at `position`, into `buffer`, or, if that is kNoBuffer, into
-  // the gradient of the constant at that position.
+  kLoss,      // Writes the gradient of the graph's output `position` to `buffer`.
+  // `call` runs backward for the input at `position` and writes `buffer`. If `buffer` is kNoBuffer,
+  // it writes the gradient of the constant at that position.
   kBackward,
   kAdd,   // `buffer` += `from`.
   kCopy,  // `buffer` = `from`.
-  // Copies over the link to the host; `copy` is the one on the host.
-  kOut,     // Begins to copy `buffer` to the host.
+  // Copies over the link to the host. `copy` is the copy in host memory.
+  kOut,     // Begins copying `buffer` to the host.
   kDrop,    // Waits until that copy is complete.
-  kIn,      // Begins to copy the host's copy into `buffer`.
+  kIn,      // Begins copying the host copy to `buffer`.
   kArrive,  // Waits until that copy is complete.
-  kForget,  // The host's copy ends.
+  kForget,  // The host copy ends.
 };
 
 struct Action {
@@ -52,8 +52,8 @@ struct Action {
   int32_t copy = -1;
 };
 
-// The buffers of one forward or backward step. Each list has one entry for each operand of the
-// operator; kNoBuffer where the operand is absent, a constant, or an input of the graph.
+// The buffers of one forward or backward step. Each list has one entry per operand of the operator;
+// kNoBuffer if the operand is absent, a constant, or a graph input.
 struct Call {
   NodeId node;
   bool is_recomputation = false;
@@ -74,21 +74,21 @@ struct ProgramBuffer {
 struct Program {
   std::vector<Action> actions;
   std::vector<Call> calls;
-  std::vector<ProgramBuffer> buffers;  // The buffers of the timeline, in its order.
-  std::vector<HostCopy> copies;        // On the host, in the order in which they begin.
-  // The buffers that hold the graph's outputs when the loss is computed.
+  std::vector<ProgramBuffer> buffers;  // The timeline's buffers, in its order.
+  std::vector<HostCopy> copies;        // Host copies, in the order in which they begin.
+  // The buffers that hold the graph outputs when the loss is computed.
   std::vector<int32_t> output_buffers;
   size_t steps = 0;
 };
 
-// A schedule may have transfers (lib/problem/schedule/transfers.h).
+// Builds the program of a schedule, which may include transfers (lib/problem/schedule/transfers.h).
 //
 // `graph` is the step's graph, possibly with workspaces and aligned sizes; `timeline` is the
 // timeline of `graph` and `schedule`.
 Program BuildProgram(const StepGraph& step, const TensorGraph& graph, const Schedule& schedule,
                      const Timeline& timeline);
 
-// A schedule ready to be run: its program, and the place of each buffer in the arena.
+// A program, and the place of each buffer in the arena.
 class ArenaMemory;  // buffer_memory.h
 struct Plan;
 
@@ -97,24 +97,23 @@ struct PlacedProgram {
   std::vector<Bytes> offsets;
   Bytes arena_bytes;
   Bytes predicted_peak;
-  // These describe the copies on the host. All are empty or zero if the schedule makes none.
+  // Describe the host copies. Empty or zero without copies.
   std::vector<Bytes> host_offsets;
-  Bytes host_bytes;  // The size of the block that they lie in.
+  Bytes host_bytes;  // The size of the block that contains them.
   Bytes predicted_host_peak;
   bool is_half_duplex = false;
-  // Whether the workspaces of all operators are buffers of the program. If not, those for which a
-  // buffer has no room lie outside the arena.
+  // True if the workspaces of all operators are buffers of the program. Otherwise those that don't
+  // fit in a buffer lie outside the arena.
   bool has_workspaces = false;
 };
 
-// The graph of the step with the sizes that are placed in the arena: with the plan's workspaces,
-// and with sizes rounded up as in the plan. A plan may know the workspaces of the backend's
-// operators (they were measured), or PyTorch's temporary tensors
+// The step's graph with the sizes that the arena uses: the plan's workspaces, and sizes rounded up
+// as in the plan. A plan may know the backend's (measured) workspaces, PyTorch's temporary tensors
 // (lib/problem/ops/work.h), or neither.
 struct SizedGraph {
   TensorGraph graph;
-  bool has_workspaces = false;  // Those of the backend's operators.
-  // False if the plan was made for other float types, so that its offsets do not fit.
+  bool has_workspaces = false;  // The backend's workspaces.
+  // False if the plan was made for other float types, so that its offsets don't fit.
   bool has_planned_sizes = true;
 };
 
@@ -122,17 +121,16 @@ enum class PlannedWorkspaces { kMeasured, kTemporaries };
 PlannedWorkspaces WorkspacesOf(const Plan& plan);
 
 // `planned` is the graph that the plan was made for, before its sizes were aligned. kCheckFailed:
-// the workspaces that were measured differ from the backend's; the message names the first such
-// node.
+// the measured workspaces differ from the backend's; the message names the first such node.
 Result<SizedGraph> GraphToRun(const StepGraph& step, const StepOperators& operators,
                               const TensorGraph& planned, PlannedWorkspaces workspaces,
                               int64_t align_bytes);
 
-// Places the schedule with newly computed offsets.
+// Places the schedule at newly computed offsets.
 PlacedProgram PlaceProgram(const StepGraph& step, const SizedGraph& run, const Schedule& schedule);
-// Places the plan's schedule, with the plan's own offsets where they fit. A plan that copies to the
-// host is one of a joint graph, whose buffers are others than the step's, so only its offsets on
-// the host are used. kCheckFailed: the schedule is no training step of the graph. ArenaMemory and
+// Places the plan's schedule, at the plan's own offsets where they fit. A plan that copies to the
+// host was made for a joint graph, whose buffers differ from the step's, so only its host offsets
+// are used. kCheckFailed: the schedule is not a training step of the graph. ArenaMemory and
 // HostCopies check the offsets.
 Result<PlacedProgram> PlaceByPlan(const StepGraph& step, const SizedGraph& run, const Plan& plan);
 // Place the schedule that keeps everything. Its order computes the same gradients as the plan, bit
@@ -140,9 +138,9 @@ Result<PlacedProgram> PlaceByPlan(const StepGraph& step, const SizedGraph& run, 
 PlacedProgram PlaceKeepAll(const StepGraph& step, const SizedGraph& run, const Schedule& planned);
 PlacedProgram PlaceKeepAll(const StepGraph& step, const SizedGraph& run, const Plan& plan);
 
-// Returns the memory of the program: an arena, and a block of the host's memory if it copies
-// there. With `poisons` the arena is one that proves a plan: see ArenaMemory. The copies are then
-// made as late as the link can.
+// Allocates the program's memory: an arena, and a block of host memory if the program copies to the
+// host. With `poisons`, the arena can prove a plan (see ArenaMemory), and copies happen as late as
+// the link allows.
 Result<std::unique_ptr<ArenaMemory>> ArenaFor(Backend& backend, const PlacedProgram& placed,
                                               bool poisons);
 

@@ -77,7 +77,7 @@ Result<double> Runner::Run(const Program& program, BufferMemory& memory, RunObse
     if (observer != nullptr) CKPLAN_RETURN_IF_ERROR(observer->After(action, state));
   }
   backend_.Synchronize();
-  CKPLAN_RETURN_IF_ERROR(CheckNothingIsLeft(state));
+  CKPLAN_RETURN_IF_ERROR(CheckAllReleased(state));
   return loss;
 }
 
@@ -100,7 +100,7 @@ Result<std::unique_ptr<RecordedStep>> Runner::Record(const Program& program, Buf
       }
       Result<Done> given = Done{};
       piece.work =
-          backend_.Record([&] { given = Give(fused, piece.begin, piece.end, state, arena); });
+          backend_.Record([&] { given = Submit(fused, piece.begin, piece.end, state, arena); });
       CKPLAN_RETURN_IF_ERROR(given);
       if (piece.work == nullptr) return std::unique_ptr<RecordedStep>();
     }
@@ -109,12 +109,12 @@ Result<std::unique_ptr<RecordedStep>> Runner::Record(const Program& program, Buf
     recorded->pieces.push_back(std::move(piece));
   }
   backend_.Synchronize();
-  CKPLAN_RETURN_IF_ERROR(CheckNothingIsLeft(state));
+  CKPLAN_RETURN_IF_ERROR(CheckAllReleased(state));
   return recorded;
 }
 
-Result<Done> Runner::Give(const FusedProgram& fused, size_t begin, size_t end, RunState& state,
-                          BufferMemory& memory) {
+Result<Done> Runner::Submit(const FusedProgram& fused, size_t begin, size_t end, RunState& state,
+                            BufferMemory& memory) {
   double loss = 0;
   for (size_t at = begin; at < end; ++at) {
     if (const FusedProgram::Group* group = fused.GroupOf(at)) {
@@ -154,7 +154,7 @@ Result<double> Runner::RunRecorded(const RecordedStep& recorded, RunObserver* ob
   return loss;
 }
 
-Result<Done> Runner::CheckNothingIsLeft(const RunState& state) const {
+Result<Done> Runner::CheckAllReleased(const RunState& state) const {
   for (size_t i = 0; i < state.address.size(); ++i) {
     if (state.address[i] == nullptr) continue;
     return MakeError(ErrorCode::kCheckFailed,
@@ -201,7 +201,7 @@ Result<Done> Runner::Execute(const Action& action, RunState& state, BufferMemory
     case ActionKind::kIn:
     case ActionKind::kArrive:
     case ActionKind::kForget:
-      CKPLAN_CHECK(memory.host() != nullptr, "a program that copies to the host is given a host");
+      CKPLAN_CHECK(memory.host() != nullptr, "a program that copies to the host has host memory");
       return Transfer(action, state, *memory.host());
   }
   return Done{};
@@ -274,8 +274,7 @@ bool Runner::HasRoom(const Call& call, const RunState& state, int64_t bytes) con
          state.program.buffers[static_cast<size_t>(call.workspace)].bytes >= Bytes(bytes);
 }
 
-// A buffer that was planned for PyTorch's temporary tensors may be smaller than the workspace of
-// the operator here.
+// A buffer planned for PyTorch's temporary tensors may be smaller than this operator's workspace.
 void* Runner::WorkspaceOf(const Action& action, const Call& call, const RunState& state) const {
   const OpWorkspace& own = operators_.workspaces[call.node];
   const int64_t bytes = action.kind == ActionKind::kBackward ? own.backward : own.forward;
@@ -283,8 +282,8 @@ void* Runner::WorkspaceOf(const Action& action, const Call& call, const RunState
   return state.address[static_cast<size_t>(call.workspace)];
 }
 
-// Returns the place of gradients that are added to others: the buffer that is planned for them, or
-// the end of the workspace.
+// Returns where to compute gradients that are added to others: the planned buffer, or the end of
+// the workspace.
 void* Runner::ScratchOf(const Action& action, const Call& call, const RunState& state) const {
   const NodeId node = call.node;
   char* const workspace = static_cast<char*>(WorkspaceOf(action, call, state));

@@ -18,30 +18,30 @@
 
 namespace ckplan {
 
-// A running program and the addresses of its buffers, for observers.
+// A running program and its buffers' addresses, for observers.
 struct RunState {
   const Program& program;
-  std::vector<void*> address;  // One for each buffer; null while the buffer does not exist.
+  std::vector<void*> address;  // One per buffer; null while the buffer does not exist.
 };
 
-// Called before and after every action. An error that it returns ends the run.
+// Called before and after every action. Returning an error ends the run.
 class RunObserver {
  public:
   virtual ~RunObserver() = default;
-  // Whether operators may be run as one (fusion.h). If so, their actions still come one by one, but
-  // all the work is done at the last of them, and results that only they read are not written.
+  // True if operators may run as one (fusion.h). Their actions still come one by one, but all work
+  // happens at the last one, and results that only they read are not written.
   virtual bool allows_fusion() const { return false; }
   virtual Result<Done> Before(const Action& action, const RunState& state) = 0;
   virtual Result<Done> After(const Action& action, const RunState& state) = 0;
 };
 
-// A step whose work is recorded, between its losses, at the addresses where it ran. It holds
-// pointers to the program.
+// A step recorded in pieces between its losses, at the addresses where it ran. Holds pointers to
+// the program.
 struct RecordedStep {
   struct Piece {
-    size_t begin = 0, end = 0;           // Its actions: one loss, or all between two of them.
+    size_t begin = 0, end = 0;           // One loss, or all actions between two losses.
     std::unique_ptr<RecordedWork> work;  // Null for a loss.
-    std::vector<void*> address;          // For a loss: as in RunState.
+    std::vector<void*> address;          // For losses; see RunState.
   };
   const Program* program = nullptr;
   std::vector<Piece> pieces;
@@ -49,40 +49,40 @@ struct RecordedStep {
 
 class Runner {
  public:
-  // The arguments must outlive the runner. `spare_workspace` is device memory as large as the
-  // largest workspace of `operators`; calls use it where the program has no workspace, or one that
-  // is too small.
+  // The arguments must outlive the runner. `spare_workspace` is device memory of the size of the
+  // largest workspace in `operators`, for calls whose workspace in the program is missing or too
+  // small.
   Runner(Backend& backend, const StepGraph& step, const StepOperators& operators,
          ConstantStore& constants, const Loss& loss, uint64_t seed, void* spare_workspace);
 
-  // Runs one training step and returns its loss. The gradients of the parameters are then in the
-  // constant store. Random operators draw other numbers for each `number`. kInfeasible: there is no
-  // memory for a buffer. kCheckFailed: a call needs a buffer that does not exist; the message names
-  // the step and the tensor. Operators that the backend can join are run as one, unless the
-  // observer forbids it.
+  // Runs one training step and returns its loss. The parameters' gradients are then in the constant
+  // store. Random operators draw new numbers for each `number`. Operators that the backend can join
+  // run as one, unless the observer forbids it. kInfeasible: a buffer does not fit in memory.
+  // kCheckFailed: a call needs a buffer that does not exist; the message names the step and the
+  // tensor.
   Result<double> Run(const Program& program, BufferMemory& memory, RunObserver* observer,
                      uint64_t number = 0);
 
   // Runs one step, of number 0, in an arena, and records it. Buffers must keep their addresses
   // until the last run of the recording. Returns null if the backend does not record.
   Result<std::unique_ptr<RecordedStep>> Record(const Program& program, BufferMemory& arena);
-  // Runs the step again, and returns its loss. The observer is called at the first and the last
-  // action of each piece, and may be null.
+  // Replays the step, and returns its loss. Calls the observer, if any, at the first and last
+  // action of each piece.
   Result<double> RunRecorded(const RecordedStep& recorded, RunObserver* observer);
 
  private:
-  // Gives the work of these actions to the device; no loss is among them.
-  Result<Done> Give(const FusedProgram& fused, size_t begin, size_t end, RunState& state,
-                    BufferMemory& memory);
+  // Submits the work of these actions, which include no loss, to the device.
+  Result<Done> Submit(const FusedProgram& fused, size_t begin, size_t end, RunState& state,
+                      BufferMemory& memory);
   Result<Done> RunPiece(const RecordedStep::Piece& piece, const Program& program, double& loss);
-  Result<Done> CheckNothingIsLeft(const RunState& state) const;
+  Result<Done> CheckAllReleased(const RunState& state) const;
   Result<Done> Execute(const Action& action, RunState& state, BufferMemory& memory, double& loss);
   Result<Done> Forward(const Action& action, const RunState& state);
   Result<Done> Backward(const Action& action, const RunState& state);
   static Result<Done> Transfer(const Action& action, const RunState& state, HostCopies& host);
   Result<Done> RunLoss(const Action& action, const RunState& state, double& loss);
 
-  // The addresses of one call's operands; null where an operand has no memory.
+  // The addresses of a call's operands; null if an operand has no memory.
   struct Operands {
     std::vector<const void*> inputs;
     std::vector<void*> outputs;
@@ -108,10 +108,10 @@ class Runner {
   uint64_t step_seed_ = 0;
 };
 
-// Returns the name of a step, for example "step 12 (backward of \"conv3\")".
+// Describes a step, for example "step 12 (backward of \"conv3\")".
 std::string StepText(const StepGraph& step, const Program& program, const Action& action);
-// Returns the contents of a buffer in words: "\"relu1\"", "the gradient of \"relu1\"", "the
-// workspace of \"conv3\"".
+// Describes the contents of a buffer: "\"relu1\"", "the gradient of \"relu1\"", "the workspace of
+// \"conv3\"".
 std::string BufferText(const StepGraph& step, const Program& program, int32_t buffer);
 
 }  // namespace ckplan

@@ -18,8 +18,8 @@ namespace {
 
 enum class Saving { kNothing, kMask, kIndices, kInputs, kUnknown };
 
-// Returns whether the kernel reads its output, which PyTorch does not save.
-bool LacksOutput(const OpSpec& spec, Autograd autograd) {
+// True if the kernel reads its output, which PyTorch does not save.
+bool ReadsUnsavedOutput(const OpSpec& spec, Autograd autograd) {
   return !FindBackwardReads(spec, Autograd::kMinimal).outputs.empty() &&
          FindBackwardReads(spec, autograd).outputs.empty();
 }
@@ -35,11 +35,11 @@ Saving SavingOf(const OpSpec& spec, Autograd autograd) {
     case Statistic::kAttention:
       return has_statistic ? Saving::kUnknown : Saving::kNothing;
     default:
-      return LacksOutput(spec, autograd) ? Saving::kInputs : Saving::kNothing;
+      return ReadsUnsavedOutput(spec, autograd) ? Saving::kInputs : Saving::kNothing;
   }
 }
 
-// An operator that does its work by a kernel.
+// An operator that wraps a kernel.
 class SavingOp : public PreparedOp {
  public:
   explicit SavingOp(std::unique_ptr<PreparedOp> kernel) : kernel_(std::move(kernel)) {}
@@ -53,7 +53,7 @@ class SavingOp : public PreparedOp {
   std::unique_ptr<PreparedOp> kernel_;
 };
 
-// `mask` is a kernel whose second output is the mask.
+// `mask` is a kernel with the mask as its second output.
 class MaskSavingOp final : public SavingOp {
  public:
   MaskSavingOp(std::unique_ptr<PreparedOp> kernel, std::unique_ptr<PreparedOp> mask)
@@ -92,8 +92,7 @@ class IndexSavingOp final : public SavingOp {
   }
 };
 
-// The first gradient that is asked for computes the output again and leaves it in the workspace,
-// after that of the kernel.
+// The first gradient recomputes the output into the workspace, after the kernel's part.
 class InputSavingOp final : public SavingOp {
  public:
   InputSavingOp(std::unique_ptr<PreparedOp> kernel, const OpSpec& spec, const Backend& backend)
@@ -127,8 +126,8 @@ class InputSavingOp final : public SavingOp {
 
 using PreparedOpPointer = std::unique_ptr<PreparedOp>;
 
-// Returns the spec with what the kernel reads, and without a statistic.
-OpSpec KernelOf(const OpSpec& spec) {
+// Returns the spec of the kernel alone: with what the kernel reads, and without a statistic.
+OpSpec KernelSpec(const OpSpec& spec) {
   OpSpec kernel = spec;
   kernel.statistic_bytes = 0;
   for (const size_t output : FindBackwardReads(spec, Autograd::kMinimal).outputs) {
@@ -137,7 +136,7 @@ OpSpec KernelOf(const OpSpec& spec) {
   return kernel;
 }
 
-// Returns the spec with a second output that has the elements of the first.
+// Returns the spec with a second output that has as many elements as the first.
 OpSpec WithSecondOutput(OpSpec spec, ElementType type) {
   spec.outputs.resize(2);
   Operand& second = spec.outputs[1];
@@ -148,19 +147,20 @@ OpSpec WithSecondOutput(OpSpec spec, ElementType type) {
   return spec;
 }
 
-// PyTorch's factor on the CPU, 0 or 1 / (1 - ratio), is saved as 0 or 1.
+// On the CPU, PyTorch saves the factor 0 or 1 / (1 - ratio); we save 0 or 1.
 Result<std::unique_ptr<PreparedOp>> PrepareMask(Backend& backend, const OpSpec& spec,
                                                 Autograd autograd) {
   constexpr int64_t kOpsetOfBooleans = 13, kOpsetOfFactors = 9;
   const bool is_bool = HasByteMask(spec, autograd);
-  OpSpec mask = WithSecondOutput(KernelOf(spec), is_bool ? ElementType::kBool : spec.input(0).type);
+  OpSpec mask =
+      WithSecondOutput(KernelSpec(spec), is_bool ? ElementType::kBool : spec.input(0).type);
   mask.opset = is_bool ? kOpsetOfBooleans : kOpsetOfFactors;
   return backend.Prepare(mask);
 }
 
 }  // namespace
 
-bool SavesByItself(const OpSpec& spec, Autograd autograd) {
+bool NeedsWrapper(const OpSpec& spec, Autograd autograd) {
   return SavingOf(spec, autograd) != Saving::kNothing;
 }
 
@@ -170,32 +170,32 @@ Result<std::unique_ptr<PreparedOp>> PrepareSaving(Backend& backend, const OpSpec
     case Saving::kNothing:
       return backend.Prepare(spec);
     case Saving::kMask: {
-      CKPLAN_ASSIGN_OR_RETURN(auto kernel, backend.Prepare(KernelOf(spec)));
+      CKPLAN_ASSIGN_OR_RETURN(auto kernel, backend.Prepare(KernelSpec(spec)));
       CKPLAN_ASSIGN_OR_RETURN(auto mask, PrepareMask(backend, spec, autograd));
       return PreparedOpPointer(new MaskSavingOp(std::move(kernel), std::move(mask)));
     }
     case Saving::kIndices: {
-      OpSpec pool = WithSecondOutput(KernelOf(spec), ElementType::kInt64);
+      OpSpec pool = WithSecondOutput(KernelSpec(spec), ElementType::kInt64);
       pool.outputs[1].is_read_by_backward = true;
       CKPLAN_ASSIGN_OR_RETURN(auto kernel, backend.Prepare(pool));
       return PreparedOpPointer(new IndexSavingOp(std::move(kernel)));
     }
     case Saving::kInputs: {
-      CKPLAN_ASSIGN_OR_RETURN(auto kernel, backend.Prepare(KernelOf(spec)));
+      CKPLAN_ASSIGN_OR_RETURN(auto kernel, backend.Prepare(KernelSpec(spec)));
       return PreparedOpPointer(new InputSavingOp(std::move(kernel), spec, backend));
     }
     case Saving::kUnknown:
       break;
   }
   return UnsupportedOp(spec,
-                       "what PyTorch saves of it is not what its kernels read; plan with --fuse "
+                       "its kernels read other tensors than PyTorch saves; plan with --fuse "
                        "captured, or with --autograd minimal");
 }
 
 namespace {
 
-// Collects why nodes cannot run: one line for each reason, with the first node and the number of
-// others.
+// Collects the reasons why nodes cannot run: one line per reason, with the first node and the
+// number of other nodes.
 class Refusals {
  public:
   void Add(const Error& error, const OpSpec& spec) {
@@ -221,7 +221,7 @@ class Refusals {
   using Reasons = std::map<std::string, std::pair<std::string, int>>;
 
   std::string Headline() const {
-    constexpr std::string_view kWhereListed = "`ckexec ops` lists what there is";
+    constexpr std::string_view kWhereListed = "`ckexec ops` lists the supported ones";
     if (invalid_.empty()) return fmt::format("{} missing; {}", Count(missing_), kWhereListed);
     if (missing_.empty()) return fmt::format("{} invalid; correct the model", Count(invalid_));
     return fmt::format("{} invalid, and {} missing; correct the model, and {}", Count(invalid_),
@@ -248,11 +248,11 @@ class Refusals {
 Result<Done> CheckCalls(const ConstantGradients& gradients, const StepGraph& step) {
   constexpr int64_t kMaxCalls = 1'000'000;
   if (gradients.calls() <= kMaxCalls) return Done{};
-  const bool is_many = gradients.calls() == ConstantGradients::kManyCalls;
+  const bool is_many = gradients.calls() == ConstantGradients::kCallsCap;
   return MakeError(
       ErrorCode::kUnsupported,
       fmt::format("the operators between parameters and their use would compute {}{} gradients in "
-                  "each step, and at most {} are supported: \"{}\" and others read one result "
+                  "each step, and at most {} are supported: \"{}\" and others read a result "
                   "several times, one after the other; compute less from parameters",
                   is_many ? "more than " : "", gradients.calls(), kMaxCalls,
                   step.constant_ops.front().spec.name));

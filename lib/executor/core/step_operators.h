@@ -1,4 +1,4 @@
-// All operators of a step, prepared on one backend, and the scratch memory that they need.
+// All operators of a step, prepared on one backend, and their scratch memory.
 #pragma once
 
 #include <algorithm>
@@ -13,31 +13,30 @@
 
 namespace ckplan {
 
-// Operators that save for backward what PyTorch's autograd saves. Kernels have one form of each
-// operator: their backward reads what op_table.def lists under `minimal`. Where PyTorch saves
-// something else, an operator around the kernel keeps that:
+// Operators that save what PyTorch's autograd saves for backward. Each operator has one kernel,
+// whose backward reads what op_table.def lists under `minimal`. Where PyTorch saves something else,
+// a wrapper around the kernel saves that:
 //
-//   Dropout            a mask, written by the kernel's second output; backward draws it again
+//   Dropout            a mask, written by the kernel's second output; backward redraws it
 //   MaxPool            indices as int64, written and read as the kernel's second output
 //   LeakyRelu, Div, …  the inputs; the output, which the kernel reads, is computed again from them
 //
-// What PyTorch saves and no kernel reads is a tensor that is kept, and nothing else.
+// Tensors that PyTorch saves but no kernel reads are simply kept.
 
-// Returns whether an operator of a step, whose spec is that of `autograd`, is more than a kernel.
-bool SavesByItself(const OpSpec& spec, Autograd autograd);
+// True if a step's operator, with its spec for `autograd`, needs a wrapper around its kernel.
+bool NeedsWrapper(const OpSpec& spec, Autograd autograd);
 
-// Prepares such an operator, or the kernel alone. kUnsupported: PyTorch saves something that no
+// Prepares such a wrapper, or the kernel alone. kUnsupported: PyTorch saves something that no
 // kernel can write.
 Result<std::unique_ptr<PreparedOp>> PrepareSaving(Backend& backend, const OpSpec& spec,
                                                   Autograd autograd);
 
 struct StepOperators {
   IdVector<NodeId, std::unique_ptr<PreparedOp>> nodes;
-  // One for each operator of StepGraph::constant_ops, in the same order.
+  // Parallel to StepGraph::constant_ops.
   std::vector<std::unique_ptr<PreparedOp>> constant_ops;
-  // For each node, the workspace of the operator itself. From byte `gradient_scratch` on it
-  // contains scratch memory for gradients of constants that cannot be written directly; see
-  // constant_store.h.
+  // Each node's workspace. From byte `gradient_scratch` on, it holds scratch memory for gradients
+  // of constants that cannot be written directly (constant_store.h).
   IdVector<NodeId, OpWorkspace> workspaces;
   IdVector<NodeId, int64_t> gradient_scratch;
 
@@ -47,11 +46,11 @@ struct StepOperators {
 };
 
 // kInvalidInput: ONNX does not allow some of the operators. kUnsupported: the backend lacks a
-// kernel for some of them, and the error's notes name all operators that cannot run; or the
-// gradients of parameters take too many paths.
+// kernel for some of them (the error's notes name all operators that cannot run), or the parameter
+// gradients take too many paths.
 Result<StepOperators> PrepareOperators(Backend& backend, const StepGraph& step);
 
-// Returns the step's graph with the workspaces of its operators added.
+// Adds the operators' workspaces to the step's graph.
 Result<TensorGraph> GraphWithWorkspaces(const StepGraph& step, const StepOperators& operators);
 
 }  // namespace ckplan

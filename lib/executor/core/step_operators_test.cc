@@ -234,7 +234,7 @@ TEST_CASE("step operators: invalid operators are distinguished from those withou
   step.nodes[NodeId(1)].spec = small.step().nodes[NodeId(1)].spec;
   const Error missing = RefusalOf(*backend, step);
   CHECK(missing.code == ErrorCode::kUnsupported);
-  CHECK(Contains(missing, ": 1 operator is missing; `ckexec ops` lists what there is"));
+  CHECK(Contains(missing, ": 1 operator is missing; `ckexec ops` lists the supported ones"));
 }
 
 // Builds a step whose weight passes through `times` operators before it is used; "@" stands for the

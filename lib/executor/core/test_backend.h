@@ -1,5 +1,5 @@
-// The backend that the tests of this folder run on. They are linked into several programs, each
-// with its own definition of MakeTestBackend: the CPU backend in this folder, the CUDA backend in
+// The backend for this folder's tests. Several programs link the tests, each with its own
+// definition of MakeTestBackend: the CPU backend in this folder, the CUDA backend in
 // lib/executor/cuda.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace ckplan {
 
 std::unique_ptr<Backend> MakeTestBackend();
 
-// Returns the types in which a backend can store activations: float32 and, if supported, bfloat16.
+// Returns the types in which the backend can store activations: float32 and possibly bfloat16.
 std::vector<ActivationType> StoredTypes(const Backend& backend);
 
 }  // namespace ckplan

@@ -141,7 +141,7 @@ PlacedProgram SmallStep::RandomMoves(Rng& rng, int percent) const {
   PlacedProgram placed =
       PlaceProgram(step(), run, InForwardForm(run.graph, expansion, schedule).value());
   placed.is_half_duplex = link.duplex == Duplex::kHalf;
-  // Both forms need equal memory.
+  // Both schedules need the same memory.
   CHECK(placed.predicted_peak == expected.peak);
   CHECK(placed.predicted_host_peak == expected.host_peak);
   return placed;

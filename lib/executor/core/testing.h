@@ -1,4 +1,4 @@
-// Small models on a backend, for the tests of this folder.
+// Small models on a backend, for this folder's tests.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -22,20 +22,20 @@
 
 namespace ckplan {
 
-// A graph in ONNX's own text, "g (float[N,8] x) => (float[N,8] y) { y = Relu(x) }", and the shapes
-// of parameters whose contents the file lacks.
+// A graph in ONNX's text format, "g (float[N,8] x) => (float[N,8] y) { y = Relu(x) }", and the
+// shapes of parameters without contents.
 struct NetText {
   std::string graph;
   std::vector<ParameterShape> parameters = {};
   int opset = 20;
 };
 
-// A network with everything that makes backward hard: a statistic, results in place, a residual
-// connection, views, a weight that two nodes share, a weight that is used transposed, random
-// numbers, and products whose backward reads both factors.
+// A network with everything that makes backward hard: a statistic, in-place results, a residual
+// connection, views, a weight shared by two nodes, a transposed weight, random numbers, and
+// products whose backward reads both factors.
 NetText SmallNet();
 
-// A model whose operators are prepared, and whose constants are in the memory of the backend.
+// A model with prepared operators, and with its constants in the backend's memory.
 class SmallStep {
  public:
   // `batch` is the size of dimension N; 0 leaves N unbound.
@@ -48,22 +48,21 @@ class SmallStep {
   const StepOperators& operators() const;
   ConstantStore& constants();
 
-  // Returns the step's graph with workspaces; sizes are rounded up to the backend's alignment.
+  // Returns the step's graph with workspaces and sizes rounded up to the backend's alignment.
   SizedGraph Graph() const;
   PlacedProgram KeepAll() const;
-  // Keeps the results of each node with a probability of `percent` %.
+  // Keeps each node's results with a probability of `percent` %.
   PlacedProgram Random(Rng& rng, int percent) const;
-  // As Random, and moves tensors and gradients to the host and back at random.
+  // Like Random, but also moves tensors and gradients to the host and back at random.
   PlacedProgram RandomMoves(Rng& rng, int percent) const;
-  // Makes steps in a random order that need not be mirrored
-  // (lib/problem/schedule/schedule.h). After each step, results are dropped with a
-  // probability of `percent` %.
+  // Makes steps in a random order that need not be mirrored (lib/problem/schedule/schedule.h).
+  // After each step, drops results with a probability of `percent` %.
   PlacedProgram RandomOrder(Rng& rng, int percent) const;
 
   // Runs one step with the counting allocator. The gradients are then in constants().
   double Run(const PlacedProgram& plan, LossKind kind);
-  // Records one step in an arena, and replays the recording `times` times. Returns the losses, or
-  // nothing if the backend does not record.
+  // Records one step in an arena, and replays it `times` times. Returns the losses, or nothing if
+  // the backend does not record.
   std::vector<double> RunRecorded(const PlacedProgram& plan, LossKind kind, int times);
   ValidationReport Validate(const PlacedProgram& keep_all, const PlacedProgram& plan,
                             int timed_runs = 0);

@@ -68,7 +68,7 @@ class Snapshot final : public RunObserver {
   Result<std::string> Finish() && {
     if (bytes_ > kMaxTensorFileBytes) {
       return MakeError(ErrorCode::kUnsupported,
-                       "the tensors of this step are above 2 GB, which no ONNX file holds; take a "
+                       "the tensors of this step exceed the ONNX limit of 2 GB; use a "
                        "smaller batch or model");
     }
     return TensorFileBytes("training_step", std::move(tensors_));

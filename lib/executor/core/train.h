@@ -1,4 +1,4 @@
-// Training steps with plain stochastic gradient descent, by a plan or by a schedule that keeps
+// Training steps with plain stochastic gradient descent, using a plan or a schedule that keeps
 // everything.
 #pragma once
 
@@ -28,8 +28,8 @@ struct TrainedStep {
   double seconds = 0;
 };
 
-// All steps train on the same batch; random operators draw new numbers in each step. `after_step`
-// is called after every step.
+// All steps use the same batch; random operators draw new numbers in each step. `after_step` is
+// called after every step.
 Result<std::vector<TrainedStep>> Train(Backend& backend, const StepGraph& step,
                                        const StepOperators& operators, ConstantStore& constants,
                                        const PlacedProgram& plan, const TrainOptions& options,
@@ -37,7 +37,8 @@ Result<std::vector<TrainedStep>> Train(Backend& backend, const StepGraph& step,
 
 // All inputs and results of one training step, for comparison with other programs.
 
-// Runs one step and returns an ONNX model without nodes whose initializers are its tensors:
+// Runs one step and returns an ONNX model without nodes that stores the step's tensors as
+// initializers:
 //
 //   input/NAME, output/NAME, output_gradient/NAME, parameter/NAME, parameter_gradient/NAME
 //

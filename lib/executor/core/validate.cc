@@ -77,7 +77,7 @@ class Validator {
           "allocated without it; the driver's own peak is unknown",
           which));
       CKPLAN_RETURN_IF_ERROR(TryCounting(run, which, figures, CountingMemory::From::kDevice,
-                                         /*may_lack_room=*/false));
+                                         /*allows_failure=*/false));
     }
     if (!has_failed()) CompareGradients(which, "with separate buffers");
     return Done{};
@@ -85,18 +85,19 @@ class Validator {
 
   bool HasCountingPool() { return backend_.PooledPeak().has_value(); }
 
-  // Returns false if there was no room, and if that may be.
+  // Returns false if there was no room and `allows_failure` allows that.
   Result<bool> TryCounting(const PlacedProgram& run, std::string_view which, RunFigures& figures,
-                           CountingMemory::From from, bool may_lack_room) {
+                           CountingMemory::From from, bool allows_failure) {
     CountingMemory memory(backend_, run.program, from);
     if (!run.program.copies.empty()) {
-      CKPLAN_ASSIGN_OR_RETURN(auto host, HostCopies::Apart(backend_, run.program,
-                                                           {{run.is_half_duplex, false}, false}));
+      CKPLAN_ASSIGN_OR_RETURN(
+          auto host,
+          HostCopies::CreateSeparate(backend_, run.program, {{run.is_half_duplex, false}, false}));
       memory.UseHost(std::move(host));
     }
     backend_.ResetPooledPeak();
     const Result<double> loss = runner_.Run(run.program, memory, nullptr);
-    if (!loss.ok() && loss.error().code == ErrorCode::kInfeasible && may_lack_room) return false;
+    if (!loss.ok() && loss.error().code == ErrorCode::kInfeasible && allows_failure) return false;
     if (!loss.ok()) {
       CKPLAN_RETURN_IF_ERROR(RecordPlanFault(loss.error(), which));
       return true;
@@ -121,8 +122,7 @@ class Validator {
             figures.predicted_host_peak);
   }
 
-  // A fault of the plan is recorded as a failure of the validation; any other error ends the
-  // validation.
+  // Records a fault of the plan as a validation failure; any other error ends the validation.
   Result<Done> RecordPlanFault(Error error, std::string_view which) {
     if (error.code != ErrorCode::kCheckFailed) return error;
     error.message = fmt::format("{}: {}", which, error.message);
@@ -130,7 +130,7 @@ class Validator {
     return Done{};
   }
 
-  // The gradients of the first run are expected of all other runs.
+  // All other runs must compute the first run's gradients.
   void CompareGradients(std::string_view which, std::string_view where) {
     const auto& trained = constants_.trained();
     for (size_t i = 0; i < trained.size(); ++i) {
@@ -180,14 +180,14 @@ class Validator {
     std::vector<double> steps;  // Undisturbed steps, if they are timed.
   };
 
-  // The two schedules take turns, so that a machine that becomes slower slows both.
+  // Alternates between the two schedules, so that a machine that slows down affects both.
   Result<Done> Time(const PlacedProgram& keep_all, const PlacedProgram& plan) {
     if (options_.timed_runs == 0) return Done{};
     if (options_.records_steps && !plan.program.copies.empty()) {
       return MakeError(ErrorCode::kUnsupported,
-                       "a step that copies to the host is not recorded; leave out --graph");
+                       "a step that copies to the host cannot be recorded; leave out --graph");
     }
-    // Nodes do not have the time in which they wait for copies.
+    // Node times don't include waiting for copies.
     times_steps_ = backend_.IsAsynchronous() || !plan.program.copies.empty();
     TimedRuns kept;
     TimedRuns planned;
@@ -210,7 +210,7 @@ class Validator {
   }
 
   // An asynchronous device, or one that copies to the host, runs two steps: one with marks around
-  // each action, which cost it a little time, and one without them.
+  // each action, which cost a little time, and one without.
   Result<Done> TimeOnce(const PlacedProgram& run, std::string_view which, TimedRuns& runs) {
     CKPLAN_ASSIGN_OR_RETURN(const auto arena, ArenaFor(backend_, run, /*poisons=*/false));
     arena->Touch();
@@ -289,7 +289,7 @@ Result<ValidationReport> ValidatePlan(Backend& backend, const StepGraph& step,
   report.unplanned_workspace = spare;
   report.notes.insert(report.notes.begin(), step.notes.begin(), step.notes.end());
   if (!run.has_planned_sizes) {
-    report.notes.push_back("tensors are larger than the plan's; they were placed anew");
+    report.notes.push_back("tensors are larger than planned, so they were placed at new offsets");
   }
   const auto step_cost =
       static_cast<double>((plan.figures.forward_cost + plan.figures.backward_cost).count());

@@ -1,7 +1,7 @@
-// Proves a plan by running it. One training step is run four times from the same weights, batch and
-// output gradients: keeping everything and by the plan, each in an arena and with separate buffers.
-// After each of the four runs, and after each timed step that follows them, the gradients of the
-// parameters must be equal, bit for bit.
+// Proves a plan by running it. One training step runs four times from the same weights, batch and
+// output gradients: keeping everything and following the plan, each in an arena and with separate
+// buffers. After each of these runs, and after each timed step that follows, the parameter
+// gradients must be bitwise equal.
 #pragma once
 
 #include <optional>
@@ -26,19 +26,19 @@ struct Plan;
 struct ValidateOptions {
   uint64_t seed = 0;
   LossKind loss = LossKind::kGiven;
-  int timed_runs = 3;  // For each of the two schedules; 0 measures no times.
-  // Whether whole steps are timed as recorded work, where the backend records it.
-  // `keep_all.seconds` and `plan.seconds` are then those of recorded steps.
+  int timed_runs = 3;  // For each schedule; 0 measures no times.
+  // Times whole steps as recorded work, if the backend records. `keep_all.seconds` and
+  // `plan.seconds` are then those of recorded steps.
   bool records_steps = false;
 };
 
 // Predicted and measured figures of one schedule.
 struct RunFigures {
   Bytes predicted_peak;
-  MeasuredPeak arena_peak;    // The buffers that lived in the arena.
-  MeasuredPeak counted_peak;  // The buffers that the counting allocator handed out.
-  // The peak that the device's driver counted during the counting allocator's run, if the driver
-  // counts. The driver rounds sizes of allocations up.
+  MeasuredPeak arena_peak;    // The peak of the arena's buffers.
+  MeasuredPeak counted_peak;  // The peak of the counting allocator's buffers.
+  // The driver's own peak during the counting allocator's run, if it counts. The driver rounds
+  // allocation sizes up.
   std::optional<Bytes> driver_peak;
   Bytes arena_bytes;  // The size of the arena.
   Bytes arena_used;
@@ -49,7 +49,7 @@ struct RunFigures {
   Bytes host_bytes;
   double loss = 0;
   std::optional<double> seconds;            // Time of a typical run, without the loss.
-  std::optional<double> recompute_seconds;  // The part spent in forward steps that run again.
+  std::optional<double> recompute_seconds;  // Time spent in recomputation.
 };
 
 struct ParameterDifference {
@@ -63,13 +63,13 @@ struct ValidationReport {
   RunFigures plan;
   ConstantUsage constants;
   std::vector<MemoryUse> overheads;  // From Backend::Overheads.
-  // If the plan knows the workspaces, they are part of the peaks. If not, they lie outside the
-  // arena and take `unplanned_workspace` bytes.
+  // True if the peaks include the workspaces, because the plan knows them. Otherwise they lie
+  // outside the arena and take `unplanned_workspace` bytes.
   bool has_planned_workspaces = false;
   Bytes unplanned_workspace;
-  int64_t parameters = 0;                        // How many gradients of parameters were compared.
+  int64_t parameters = 0;                        // The number of parameter gradients compared.
   std::vector<ParameterDifference> differences;  // For the first run that differs.
-  // predicted_overhead and measured_overhead are fractions of a training step's time.
+  // Fractions of a training step's time.
   std::optional<double> predicted_overhead;
   std::optional<double> measured_overhead;
   std::vector<std::string> notes;
@@ -78,7 +78,7 @@ struct ValidationReport {
 
 // `planned` is the graph that the plan was made for (lowered with the plan's costs), before sizes
 // were aligned. The plan must have passed CheckPlan. Returns an error only if the machine or the
-// backend fails; `failures` holds faults of the plan.
+// backend fails; faults of the plan go to `failures`.
 Result<ValidationReport> ValidatePlan(Backend& backend, const StepGraph& step,
                                       const StepOperators& operators, ConstantStore& constants,
                                       const TensorGraph& planned, const Plan& plan,

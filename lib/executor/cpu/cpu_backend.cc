@@ -34,9 +34,9 @@ Error Unsupported(const OpSpec& spec, std::string_view what) {
 namespace {
 
 constexpr int64_t kAllocationAlignment = 64;
-constexpr int64_t kDigestBlock = 1 << 16;  // Bytes per block; each block has a digest of its own.
+constexpr int64_t kDigestBlock = 1 << 16;  // Bytes per block; each block has its own digest.
 
-// Does one mixing step of a 64-bit hash in the manner of xxh64: multiply, rotate.
+// One mixing step of a 64-bit hash in the style of xxh64: multiply, rotate.
 uint64_t Mix(uint64_t hash, uint64_t word) {
   hash ^= word * 0x9E3779B97F4A7C15u;
   return ((hash << 27) | (hash >> 37)) * 0xC2B2AE3D27D4EB4Fu;
@@ -54,8 +54,7 @@ uint64_t HashBlock(const unsigned char* bytes, int64_t size) {
   return hash;
 }
 
-void LookForNans(const unsigned char* bytes, int64_t size, int64_t first_index,
-                 BufferDigest& digest) {
+void FindNans(const unsigned char* bytes, int64_t size, int64_t first_index, BufferDigest& digest) {
   for (int64_t i = 0; i + 4 <= size; i += 4) {
     uint32_t bits = 0;
     std::memcpy(&bits, bytes + i, 4);
@@ -67,8 +66,8 @@ void LookForNans(const unsigned char* bytes, int64_t size, int64_t first_index,
   }
 }
 
-// Returns the bytes that this process can still allocate: the free memory of the machine. Limits of
-// control groups (cgroups) are ignored.
+// Returns how many bytes this process can still allocate: the machine's free memory, ignoring the
+// limits of control groups.
 int64_t FreeMemory() {
   std::ifstream info("/proc/meminfo");
   std::string key;
@@ -102,7 +101,7 @@ class CpuBackend final : public Backend {
     for (const auto* operands : {&spec.inputs, &spec.outputs}) {
       for (const Operand& operand : *operands) {
         if (operand.is_present && operand.type == ElementType::kBFloat16) {
-          return Unsupported(spec, "it stores floats as float32 alone");
+          return Unsupported(spec, "it stores floats only as float32");
         }
       }
     }
@@ -125,7 +124,7 @@ class CpuBackend final : public Backend {
     if (memory != nullptr) return memory;
     return MakeError(ErrorCode::kInfeasible,
                      fmt::format("{} bytes of memory are needed at once, and this machine has {} "
-                                 "left; take a smaller batch",
+                                 "left; use a smaller batch",
                                  bytes, left));
   }
   void Release(void* memory) override { std::free(memory); }
@@ -157,7 +156,7 @@ class CpuBackend final : public Backend {
 
   void AddScaled(void* into, const void* from, ElementType type, float scale,
                  int64_t count) override {
-    CKPLAN_CHECK(type == ElementType::kFloat32, "this backend stores floats as float32 alone");
+    CKPLAN_CHECK(type == ElementType::kFloat32, "this backend stores floats only as float32");
     auto* to = static_cast<float*>(into);
     const auto* x = static_cast<const float*>(from);
     ParallelFor(count, kGrain, [=](int64_t begin, int64_t end) {
@@ -172,7 +171,7 @@ class CpuBackend final : public Backend {
     ParallelFor(bytes, kDigestBlock, [&](int64_t begin, int64_t end) {
       BufferDigest& part = parts[static_cast<size_t>(begin / kDigestBlock)];
       part.hash = HashBlock(at + begin, end - begin);
-      if (IsFloat(type)) LookForNans(at + begin, end - begin, begin / 4, part);
+      if (IsFloat(type)) FindNans(at + begin, end - begin, begin / 4, part);
     });
     BufferDigest whole;
     for (const BufferDigest& part : parts) {

@@ -7,9 +7,9 @@
 
 namespace ckplan::cpu {
 
-// `threads` is the number of threads; 0 means one for each processor that this process may use.
-// Sets the number of OpenMP threads of the process. Results are bitwise equal only between runs
-// with equal numbers of threads.
+// `threads` is the number of threads; 0 means one per processor that this process may use. Sets the
+// process's number of OpenMP threads. Results are bitwise equal only between runs with the same
+// number of threads.
 std::unique_ptr<Backend> MakeCpuBackend(int threads);
 
 }  // namespace ckplan::cpu

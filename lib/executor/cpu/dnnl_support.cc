@@ -70,7 +70,7 @@ dnnl::memory::desc PlainDesc(const std::vector<int64_t>& dims) {
   return {dims, dnnl::memory::data_type::f32, strides};
 }
 
-Result<std::unique_ptr<PreparedOp>> Guarded(
+Result<std::unique_ptr<PreparedOp>> CatchDnnlErrors(
     const OpSpec& spec, const std::function<std::unique_ptr<PreparedOp>()>& make) {
   try {
     return make();

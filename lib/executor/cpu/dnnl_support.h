@@ -1,5 +1,5 @@
-// oneDNN as this backend uses it: with plain pointers, and scratch memory that the caller owns.
-// These functions let the exceptions of oneDNN pass; Guarded turns them into a Result.
+// oneDNN with plain pointers and scratch memory owned by the caller. These functions let oneDNN's
+// exceptions pass; CatchDnnlErrors turns them into a Result.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace ckplan::cpu {
 
-// Offsets of the buffers of one call within its workspace. Each buffer begins on a cache line,
-// whatever the alignment of the workspace.
+// Offsets of one call's buffers within its workspace. Each buffer starts on a cache line, whatever
+// the alignment of the workspace.
 class WorkspacePlan {
  public:
   // Reserves a buffer of `bytes` bytes and returns its offset.
@@ -41,13 +41,13 @@ struct DnnlArgument {
   const void* at = nullptr;
 };
 
-// A primitive whose scratch memory is provided by the caller.
+// A primitive whose caller provides its scratch memory.
 class DnnlPrimitive {
  public:
   DnnlPrimitive() = default;
   DnnlPrimitive(dnnl::primitive primitive, dnnl::memory::desc scratchpad)
       : primitive_(std::move(primitive)), scratchpad_(std::move(scratchpad)) {}
-  // The primitive's description must have been made with ScratchpadAttributes.
+  // `description` must have been created with ScratchpadAttributes.
   template <typename Primitive>
   static DnnlPrimitive Of(const typename Primitive::primitive_desc& description) {
     return {Primitive(description), description.scratchpad_desc()};
@@ -64,7 +64,7 @@ class DnnlPrimitive {
 
 dnnl::primitive_attr ScratchpadAttributes();
 
-// Copies a tensor from one layout into another; does nothing if the layouts are equal.
+// Copies a tensor from one layout to another; does nothing if they are equal.
 class LayoutChange {
  public:
   LayoutChange() = default;
@@ -85,8 +85,8 @@ class LayoutChange {
 // Describes a row-major tensor.
 dnnl::memory::desc PlainDesc(const std::vector<int64_t>& dims);
 
-// Calls make() and turns exceptions of oneDNN into kUnsupported.
-Result<std::unique_ptr<PreparedOp>> Guarded(
+// Calls make() and turns oneDNN's exceptions into kUnsupported.
+Result<std::unique_ptr<PreparedOp>> CatchDnnlErrors(
     const OpSpec& spec, const std::function<std::unique_ptr<PreparedOp>()>& make);
 
 }  // namespace ckplan::cpu

@@ -10,12 +10,12 @@ namespace {
 using Desc = dnnl::memory::desc;
 constexpr auto kType = dnnl::memory::data_type::f32;
 
-// Rows of B that lie a multiple of this many elements apart map to the same cache sets. oneDNN then
-// computes at half its speed (measured: 55 instead of 100 Gflop/s per core) unless B is first
-// copied into a packed layout, panel by panel.
+// Rows of B whose distance is a multiple of this many elements map to the same cache sets. oneDNN
+// then runs at half its speed (measured: 55 instead of 100 Gflop/s per core) unless B is first
+// copied to a packed layout, panel by panel.
 constexpr int64_t kBadStride = 1024;
 constexpr int64_t kPanel = 512;   // Columns.
-constexpr int64_t kFewRows = 32;  // With so few rows of A the copies do not pay off.
+constexpr int64_t kFewRows = 32;  // With fewer rows of A the copies don't pay off.
 
 int64_t StrideOf(int64_t rows, int64_t columns, const MatrixLayout& layout) {
   if (layout.row_stride != 0) return layout.row_stride;
@@ -35,15 +35,17 @@ Desc MatrixDesc(int64_t batch, int64_t rows, int64_t columns, const MatrixLayout
           dnnl::memory::dims{stored_rows * stride, across, along}};
 }
 
-bool IsBad(int64_t stride) { return stride % kBadStride == 0; }
+bool HasCacheConflicts(int64_t stride) { return stride % kBadStride == 0; }
 
-// Returns the number of columns of B that are computed at once: all of them, or a panel.
+// Returns how many columns of B are computed at once: all of them, or a panel.
 int64_t ChoosePanel(const ProductShape& shape) {
   const bool is_bad = shape.batch == 1 && !shape.packs_b && !shape.b.is_transposed &&
-                      !shape.c.is_transposed && IsBad(StrideOf(shape.k, shape.n, shape.b));
+                      !shape.c.is_transposed &&
+                      HasCacheConflicts(StrideOf(shape.k, shape.n, shape.b));
   if (!is_bad || shape.n % kPanel != 0 || shape.m <= kFewRows) return shape.n;
   // oneDNN copies a transposed A again for each panel, slowly if A's own stride is bad.
-  const bool copies_slowly = shape.a.is_transposed && IsBad(StrideOf(shape.m, shape.k, shape.a));
+  const bool copies_slowly =
+      shape.a.is_transposed && HasCacheConflicts(StrideOf(shape.m, shape.k, shape.a));
   return copies_slowly && shape.n > 2 * kPanel ? shape.n : kPanel;
 }
 
@@ -104,7 +106,7 @@ void MatMulKernel::Run(const float* a, const float* b, float* c, void* workspace
 
 namespace {
 
-// Returns whether `places` is 0, 1, 2, ..., so that the matrices are used in memory order.
+// True if `places` is 0, 1, 2, ..., so that the matrices are used in memory order.
 bool IsSequence(const std::vector<int64_t>& places) {
   for (size_t i = 0; i < places.size(); ++i) {
     if (places[i] != static_cast<int64_t>(i)) return false;

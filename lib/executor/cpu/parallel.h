@@ -1,19 +1,19 @@
-// Loops that run on the backend's threads. How work is divided never depends on the number of
-// threads, and no result depends on which thread computed it.
+// Loops on the backend's threads. The division of work never depends on the number of threads, and
+// no result depends on which thread computed it.
 #pragma once
 
 #include <cstdint>
 
 namespace ckplan::cpu {
 
-// Casts untyped buffers of a call to floats; null stays null.
+// Cast a call's untyped buffers to floats; null stays null.
 inline const float* Floats(const void* at) { return static_cast<const float*>(at); }
 inline float* Floats(void* at) { return static_cast<float*>(at); }
 
-// Work of fewer items, each of one arithmetic operation, is not worth a second thread.
+// With fewer items, each of one arithmetic operation, a second thread isn't worthwhile.
 inline constexpr int64_t kGrain = 16384;
 
-// Calls body(begin, end) for consecutive ranges that together are [0, count), in any order and
+// Calls body(begin, end) for consecutive ranges that cover [0, count), in any order and
 // concurrently. Each range but the last has `grain` items.
 template <typename Body>
 void ParallelFor(int64_t count, int64_t grain, const Body& body) {

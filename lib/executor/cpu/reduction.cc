@@ -5,7 +5,7 @@ namespace ckplan::cpu {
 namespace {
 
 constexpr int64_t kMaxParts = 16;
-constexpr int64_t kEnoughTasks = 16;  // Enough for the threads of one machine.
+constexpr int64_t kEnoughTasks = 16;  // Enough for all threads of a machine.
 
 }  // namespace
 

@@ -1,10 +1,10 @@
-// Reductions along axes: sums, maxima, products, and the sums that reduce the gradient of a
-// broadcast operand to the operand's shape. The order of every sum depends only on the shapes,
-// never on the number of threads.
+// Reductions along axes: sums, maxima, products, and the sums that reduce a broadcast operand's
+// gradient to the operand's shape. The order of every sum depends only on the shapes, never on the
+// number of threads.
 //
-// The elements are divided into runs of at most kTile along the inner axis. If that axis is kept,
-// runs are added to a row of sums; if it is reduced, each run is reduced to one number. If there
-// are few but long sums, they are divided into parts, whose results are stored in the workspace.
+// Elements are divided into runs of at most kTile along the inner axis. If that axis is kept, runs
+// are added to a row of sums; if it is reduced, each run becomes one number. A few long sums are
+// divided into parts whose results go to the workspace.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace ckplan::cpu {
 
-// Sums in eight lanes, which are merged in double precision.
+// Sums in eight lanes, merged in double precision.
 struct SumOf {
   static constexpr double kIdentity = 0;
   static double Merge(double a, double b) { return a + b; }
@@ -43,15 +43,15 @@ class Reduction {
   static constexpr int64_t kTile = 512;
 
   Reduction() = default;
-  // `target` is the position of the layout's operand that is the result; axes with stride 0 in it
-  // are reduced.
+  // `target` is the result's position among the layout's operands; axes with stride 0 in it are
+  // reduced.
   Reduction(Layout layout, size_t target);
 
   const Layout& layout() const { return layout_; }
   int64_t workspace() const;  // Size in bytes.
 
-  // segment(offsets, length, buffer) returns a pointer to the values of a run. It may fill `buffer`
-  // (kTile floats) and return it. finish(value, i) computes the stored float of result i.
+  // segment(offsets, length, buffer) returns a pointer to a run's values. It may fill `buffer`
+  // (kTile floats) and return it. finish(value, i) computes result i, a float.
   template <typename Combiner, typename Segment, typename Finish>
   void Run(float* result, void* workspace, const Segment& segment, const Finish& finish) const;
 
@@ -69,7 +69,7 @@ class Reduction {
     void AddOffsets(int64_t index, Dims& offsets) const;
   };
 
-  // A row of results, and the part of the elements that this task combines into it.
+  // A row of results, and the elements that this task combines into it.
   struct Task {
     int64_t row, tile, part;
   };
@@ -80,9 +80,9 @@ class Reduction {
   Layout layout_;
   Axes kept_, reduced_;
   bool is_inner_kept_ = false;
-  int64_t results_ = 1;  // The number of results along the kept axes.
-  int64_t tiles_ = 1;    // The number of tiles of the inner axis.
-  int64_t steps_ = 1;    // The number of runs combined into one row of results.
+  int64_t results_ = 1;  // Results along the kept axes.
+  int64_t tiles_ = 1;    // Tiles of the inner axis.
+  int64_t steps_ = 1;    // Runs combined into one row of results.
   int64_t parts_ = 1;
 };
 

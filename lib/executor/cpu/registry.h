@@ -1,4 +1,4 @@
-// The table of operators of the CPU backend, which cpu_backend.cc joins.
+// The CPU backend's operator table, joined in cpu_backend.cc.
 #pragma once
 
 #include <memory>
@@ -19,13 +19,13 @@ const OpTable<OpRow>& Table();
 // Returns UnsupportedOp for this backend.
 Error Unsupported(const OpSpec& spec, std::string_view what);
 
-// The operators of the CPU backend by family, one file each in ops/. cpu_backend.cc joins them.
+// The CPU backend's operators by family, one file each in ops/.
 
 #define CKPLAN_FAMILY(Name) std::span<const OpRow> Name##Ops();
 #include "lib/problem/ops/families.def"
 #undef CKPLAN_FAMILY
 
-// FusedAttention (lib/problem/ops/attention.h), of the family of attention.
+// FusedAttention (lib/problem/ops/attention.h), part of the attention family.
 Result<std::unique_ptr<PreparedOp>> PrepareFusedAttention(const OpSpec& spec);
 
 }  // namespace ckplan::cpu

@@ -27,8 +27,7 @@ StridedCopy::StridedCopy(const Dims& dims, const Dims& from_strides, int64_t fro
   FindSquares();
 }
 
-// The row axis of the squares is the axis along which `from` (or, in a reversed copy, `to`) is
-// contiguous.
+// The squares' row axis is the one along which `from` (or, in a reversed copy, `to`) is contiguous.
 void StridedCopy::FindSquares() {
   has_squares_ = false;
   const size_t last = layout_.dims.size() - 1;

@@ -11,8 +11,8 @@ namespace ckplan::cpu {
 
 // Loops over a Layout.
 
-// Walks a part of a layout: calls body(offsets, length) for runs along the inner axis, which
-// together are the elements [begin, end) in row-major order. `offsets` has one entry per operand.
+// Walks a part of a layout: calls body(offsets, length) for runs along the inner axis that together
+// are the elements [begin, end) in row-major order. `offsets` has one entry per operand.
 template <typename Body>
 void WalkRuns(const Layout& layout, int64_t begin, int64_t end, const Body& body) {
   if (begin >= end) return;  // An axis may have no elements.
@@ -82,7 +82,8 @@ inline void ZeroBytes(void* to, int64_t bytes) {
 }
 
 // Copies to[to_base + Σ i_a to_strides[a]] = from[from_base + Σ i_a from_strides[a]] for every
-// index i with i_a < dims[a]. No place is written twice. Strides may be negative and, in `from`, 0.
+// index i with i_a < dims[a]. No element is written twice. Strides may be negative and, in `from`,
+// 0.
 class StridedCopy {
  public:
   StridedCopy() = default;
@@ -94,7 +95,7 @@ class StridedCopy {
   const Layout& layout() const { return layout_; }  // The operands are `from` and `to`.
 
  private:
-  // If the tensors have different inner axes, both are copied in square blocks.
+  // Tensors with different inner axes are copied in square blocks.
   static constexpr int64_t kSquare = 32;
 
   void FindSquares();
@@ -106,7 +107,7 @@ class StridedCopy {
   Layout layout_;
   int64_t from_base_ = 0, to_base_ = 0;
   bool has_squares_ = false;
-  Layout outer_;  // All axes but the two of the squares.
+  Layout outer_;  // All axes except the squares' two.
   int64_t rows_ = 1, from_row_ = 0, to_row_ = 0;
 };
 

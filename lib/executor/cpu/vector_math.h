@@ -1,5 +1,5 @@
-// Exponentials and related functions in a form that compilers vectorise: no branches, no tables, no
-// calls. Their error is within a few units in the last place of float32.
+// Exponentials and related functions in a form that compilers vectorise: no branches, tables or
+// calls. The error is within a few units in the last place of float32.
 #pragma once
 
 #include <algorithm>
@@ -77,8 +77,8 @@ inline float Erf(float x) {
   return x == x ? c * p / q : x;
 }
 
-// Computes log(1 + z) for z in [0, 1]: twice the series of the inverse hyperbolic tangent of z / (2
-// + z), which is at most 1/3.
+// Computes log(1 + z) for z in [0, 1] as twice the series of the inverse hyperbolic tangent of z /
+// (2 + z), which is at most 1/3.
 inline float Log1pOfFraction(float z) {
   const float t = z / (2.0F + z);
   const float s = t * t;
@@ -96,7 +96,7 @@ inline float Log1pOfFraction(float z) {
 // Returns log(1 + e^x).
 inline float Softplus(float x) { return std::max(x, 0.0F) + Log1pOfFraction(Exp(-std::abs(x))); }
 
-// The parameter Math of the functions of lib/scalar.
+// The parameter Math of the functions in lib/executor/scalar.
 struct VectorMath {
   static float Exp(float x) { return cpu::Exp(x); }
   static float Tanh(float x) { return cpu::Tanh(x); }
@@ -107,10 +107,9 @@ struct VectorMath {
 
 // Long sums of floats: fast, precise, and bitwise equal for any alignment.
 
-// Returns term(0) + ... + term(count - 1). Sixteen running sums in float suit vector instructions;
-// they are added up in double before they lose precision. The lanes are explicit because a compiler
-// that vectorises a plain loop may start at an aligned address, and so change the order of
-// additions.
+// Returns term(0) + ... + term(count - 1). Sixteen running float sums suit vector instructions, and
+// are added up in double before they lose precision. The lanes are explicit because a compiler that
+// vectorises a plain loop may start at an aligned address and so change the order of additions.
 template <typename Term>
 double SumTerms(int64_t count, const Term& term) {
   constexpr int64_t kLanes = 16;
@@ -133,10 +132,10 @@ inline double Sum(const float* values, int64_t count) {
   return SumTerms(count, [values](int64_t i) { return values[i]; });
 }
 
-// Sums of the columns of a row-major matrix of terms, for gradients of biases and scales.
+// Column sums of a row-major matrix of terms, for gradients of biases and scales.
 
 // Computes result[c] = the sum over rows of term(row, c). Small groups of rows are summed in float
-// and the sums of the groups in double, so that long columns keep their precision.
+// and their sums in double, so that long columns keep their precision.
 template <typename Term>
 void SumColumns(int64_t rows, int64_t columns, float* result, const Term& term) {
   constexpr int64_t kColumns = 64;
@@ -162,10 +161,9 @@ void SumColumns(int64_t rows, int64_t columns, float* result, const Term& term) 
 
 }  // namespace ckplan::cpu
 
-// An attribute for functions that are one loop over many floats. Such a function is compiled once
-// for each width of vector instructions, and the program selects the widest that the processor
-// supports when it starts. Results may differ in the last bit between processors, but not between
-// runs on one processor.
+// An attribute for functions that consist of one loop over many floats. Such a function is compiled
+// for each vector width, and the program selects the widest one that the processor supports when it
+// starts. Results may differ in the last bit between processors, but not between runs on one.
 
 // Sanitizers are initialised too late for this selection.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(CKPLAN_SANITIZED)

@@ -1,4 +1,4 @@
-// Tensors of samples, channels and positions, and computations that treat each channel separately.
+// Tensors of samples, channels and positions, and computations on each channel separately.
 #pragma once
 
 #include <algorithm>
@@ -20,15 +20,15 @@ struct Channels {
   CKPLAN_DEVICE int64_t count() const { return samples * channels * positions; }
 };
 
-// The elements of a tensor of one position, a table of rows of channels, as blocks of kWide
-// channels by kRows rows. A thread that has a block needs what its channels have in common once.
+// Divides a one-position tensor, a table of rows of channels, into blocks of kWide channels by
+// kRows rows. A thread reads its channels' shared values once per block.
 struct ChannelBlocks {
   static constexpr int64_t kRows = 8;
 
   int64_t rows = 0;
-  Divider groups;  // Each has kWide channels.
+  Divider groups;  // Groups of kWide channels.
 
-  // Whether blocks cover the tensor.
+  // True if blocks cover the tensor.
   static bool Cover(const Channels& shape) {
     return shape.positions == 1 && shape.channels % kWide == 0 && shape.count() > 0;
   }
@@ -38,14 +38,14 @@ struct ChannelBlocks {
 
   CKPLAN_DEVICE int64_t count() const { return CeilDiv(rows, kRows) * groups.divisor(); }
   struct Block {
-    int64_t group, first, end;  // The rows are [first, end).
+    int64_t group, first, end;  // The block's rows are [first, end).
     CKPLAN_DEVICE int64_t channel() const { return group * kWide; }
   };
   CKPLAN_DEVICE Block Find(int64_t index) const {
     const int64_t first = groups.Split(index) * kRows;
     return {index, first, Min(rows, first + kRows)};
   }
-  // Returns which kWide elements of the tensor lie in this row of the block.
+  // Returns which kWide elements of the tensor are in this row of the block.
   CKPLAN_DEVICE int64_t At(const Block& block, int64_t row) const {
     return row * groups.divisor() + block.group;
   }
@@ -108,7 +108,7 @@ struct ChannelMap {
     y.StoreWide(group, p);
   }
 
-  // The last elements, if they are fewer than kWide.
+  // Handles the last elements, fewer than kWide.
   CKPLAN_DEVICE void Tail(int64_t first) const {
     for (int64_t i = first; i < count; ++i) {
       int64_t channel = positions.Quotient(i);
@@ -120,7 +120,7 @@ struct ChannelMap {
 
 }  // namespace detail
 
-// Computes y = line(a, b) for each element, where line = f.LineOf(channel) is an F::Line; b may be
+// Computes y = line(a, b) for each element, where line = f.LineOf(channel) is an F::Line. b may be
 // null.
 template <typename F>
 void MapChannels(Device& device, const Channels& shape, FloatsOut y, const F& f, FloatsIn a,
@@ -142,11 +142,11 @@ namespace detail {
 enum class ChannelSteps : uint8_t {
   kElements,  // One.
   kVectors,   // kVector neighbouring positions.
-  kRows,      // kVector neighbouring samples, if there is one position.
+  kRows,      // kVector neighbouring samples, if there is only one position.
 };
 
 // The term of one step of a ChannelReduction. A Term may have a method OfGroup(channel, p, q) that
-// combines kVector elements more cheaply than one by one.
+// combines kVector elements faster than one by one.
 template <typename Value, typename Term, typename Combine>
 struct ChannelTerms {
   int64_t channels;
@@ -194,7 +194,7 @@ struct ElementItself {
 };
 
 // Channel-wise reductions of one or two tensors. Reads kVector elements at once if the number of
-// positions, or that of samples of one position, is a multiple of it.
+// positions (or of samples, with one position) is a multiple of kVector.
 class ChannelReduction {
  public:
   explicit ChannelReduction(const Channels& shape)
@@ -210,10 +210,10 @@ class ChannelReduction {
   int64_t workspace() const {
     return shape_.workspace<Value>();
   }
-  // Returns whether several blocks of threads share a channel.
+  // True if several thread blocks share a channel.
   bool is_cut() const { return shape_.parts > 1; }
 
-  // Calls finish(channel, combination of term(channel, a, b) over its elements), as in Reduce.
+  // Calls finish(channel, combination of term(channel, a, b) over its elements), like Reduce.
   // `term` is a functor; b may be null.
   template <typename Value, typename Term, typename Combine, typename Finish>
   void Run(Device& device, Value identity, const Term& term, const Combine& combine,

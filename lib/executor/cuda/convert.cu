@@ -12,14 +12,14 @@ struct Same {
   CKPLAN_DEVICE float operator()(float x) const { return x; }
 };
 
-// Returns the distances in memory between neighbours along the axes of the model.
+// Returns the strides of the model's axes in memory.
 Dims StridesOf(const Dims& dims, bool is_channels_last) {
   if (!is_channels_last) return RowMajorStrides(dims);
   const Dims stored = RowMajorStrides({dims[0], dims[2], dims[3], dims[1]});
   return {stored[0], stored[3], stored[1], stored[2]};
 }
 
-// Returns whether Map can read 16 bytes at once.
+// True if Map can read 16 bytes at once.
 bool IsAligned(const void* data) { return reinterpret_cast<uintptr_t>(data) % sizeof(Float4) == 0; }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Conversions between float types and between orders of elements. The libraries require both
-// factors of a product in one type, and all tensors of a convolution in one order. The parameters
-// of an operator on bfloat16 are float32, so they are first rounded into the workspace.
+// Conversions between float types and element orders. The libraries require both factors of a
+// product to have the same type, and all tensors of a convolution the same order. A bfloat16
+// operator's parameters are float32, so they are first rounded into the workspace.
 #pragma once
 
 #include <initializer_list>
@@ -12,31 +12,30 @@
 
 namespace ckplan::cuda {
 
-// Returns the type in which factors of these types are multiplied: bfloat16 if any of them is
-// bfloat16. A float32 factor is then a parameter or a constant.
+// Returns the type for multiplying factors of these types: bfloat16 if any of them is bfloat16. A
+// float32 factor is then a parameter or a constant.
 ElementType CommonType(std::initializer_list<ElementType> types);
 
-// Converts, or copies if the types are equal. The buffers need no more than the alignment of their
-// elements.
+// Converts, or copies if the types are equal. The buffers only need their elements' alignment.
 void Convert(Device& device, int64_t count, const void* from, ElementType from_type, void* to,
              ElementType to_type);
 
-// How a tensor of four axes is stored.
+// How a four-axis tensor is stored.
 struct StoredAs {
   ElementType type = ElementType::kFloat32;
   bool is_channels_last = false;
 };
 
-// A tensor as it is needed: the tensor itself, or a copy in the workspace.
+// A tensor in the required form: the tensor itself, or a converted copy in the workspace.
 class Conversion {
  public:
   Conversion() = default;
-  // Between types.
+  // Converts types.
   Conversion(int64_t count, ElementType from, ElementType to, WorkspacePlan& plan)
       : count_(count), from_(from), to_(to) {
     if (is_needed()) offset_ = plan.Add(count * SizeOf(to));
   }
-  // Between types and orders.
+  // Converts types and orders.
   Conversion(const Dims& dims, const StoredAs& from, const StoredAs& to, WorkspacePlan& plan);
 
   bool is_needed() const { return from_ != to_ || reorder_.has_value(); }
@@ -58,7 +57,7 @@ class Conversion {
   int64_t count_ = 0;
   ElementType from_ = ElementType::kFloat32;
   ElementType to_ = ElementType::kFloat32;
-  std::optional<StridedCopy> reorder_;  // If the orders differ; it converts the type as well.
+  std::optional<StridedCopy> reorder_;  // Set if the orders differ; it also converts the type.
   int64_t offset_ = 0;
 };
 

@@ -46,11 +46,12 @@ void StartGivenLoss(Device& device, const LossCall& call, int64_t parts, double*
   });
 }
 
-// A warp computes one part of the sum: the classes of a position are adjacent.
+// Each warp computes one part of the sum. The classes of a position are adjacent.
 void StartCrossEntropyOfRows(Device& device, const scalar::CrossEntropy& entropy, FloatsIn scores,
                              FloatsOut gradient, int64_t parts, double* part_sums) {
   static_assert(kWarpTeam == scalar::kClassParts);
-  const int64_t short_row = kWarpTeam;  // Makes teams of warps, whatever the number of classes.
+  const int64_t short_row =
+      kWarpTeam;  // Selects teams of one warp, whatever the number of classes.
   ForRows(device, parts, short_row, [=] CKPLAN_KERNEL(const Team& team, int64_t part) {
     const int64_t positions = entropy.positions();
     double loss = 0;
@@ -76,7 +77,7 @@ void StartCrossEntropyOfRows(Device& device, const scalar::CrossEntropy& entropy
   });
 }
 
-// A thread computes one part of the sum: the scores of neighbouring positions are adjacent.
+// Each thread computes one part of the sum. The scores of neighbouring positions are adjacent.
 void StartCrossEntropyOfImages(Device& device, const scalar::CrossEntropy& entropy, FloatsIn scores,
                                FloatsOut gradient, int64_t parts, double* part_sums) {
   ForEach(device, parts, [=] CKPLAN_KERNEL(int64_t part) {
@@ -124,7 +125,7 @@ int64_t StartLoss(Device& device, const LossCall& call, double* part_sums) {
   return entropy.positions();
 }
 
-// `scratch` has kStepLossScratch bytes of the device's memory.
+// `scratch` has kStepLossScratch bytes of device memory.
 double RunStepLoss(Device& device, const LossCall& call, void* scratch) {
   auto* const part_sums = static_cast<double*>(scratch);
   const int64_t terms = StartLoss(device, call, part_sums);
@@ -133,7 +134,7 @@ double RunStepLoss(Device& device, const LossCall& call, void* scratch) {
   return std::accumulate(parts.begin(), parts.end(), 0.0);
 }
 
-// The alignment of cudaMalloc, which is also the strictest that any library requires.
+// The alignment of cudaMalloc, and the strictest that any library requires.
 constexpr int64_t kAlignment = 256;
 
 struct AddProduct {
@@ -141,11 +142,11 @@ struct AddProduct {
   CKPLAN_DEVICE float operator()(float into, float from) const { return into + scale * from; }
 };
 
-// A partial digest: the sum of a hash of each word and its index. The sum does not depend on the
+// A partial digest: the sum of a hash of each word and its index. The sum doesn't depend on the
 // order of the words.
 struct Digest {
   uint64_t hash;
-  int64_t first_poison;  // kNone if there is none.
+  int64_t first_poison;  // kNone if there is no poison.
 };
 constexpr int64_t kNone = int64_t{1} << 62;
 constexpr int64_t kNan = int64_t{1} << 61;  // A NaN other than the poison.
@@ -163,21 +164,21 @@ struct MergeDigests {
   }
 };
 
-CKPLAN_DEVICE inline int64_t LookAtFloat(uint32_t bits, int64_t place) {
+CKPLAN_DEVICE inline int64_t DigestFloat(uint32_t bits, int64_t place) {
   if ((bits & 0x7FFFFFFFU) <= 0x7F800000U) return kNone;
   return bits == kPoison ? place : kNan;
 }
 
-CKPLAN_DEVICE inline int64_t LookAtHalf(uint32_t half, int64_t place) {
+CKPLAN_DEVICE inline int64_t DigestHalf(uint32_t half, int64_t place) {
   if ((half & 0x7FFFU) <= 0x7F80U) return kNone;
   return half == kBFloat16Poison ? place : kNan;
 }
 
-// `place` is the index of the word in the buffer.
-CKPLAN_DEVICE inline int64_t LookAtWord(uint32_t word, int64_t place, ElementType type) {
-  if (type == ElementType::kFloat32) return LookAtFloat(word, place);
+// `place` is the word's index in the buffer.
+CKPLAN_DEVICE inline int64_t DigestWord(uint32_t word, int64_t place, ElementType type) {
+  if (type == ElementType::kFloat32) return DigestFloat(word, place);
   if (type != ElementType::kBFloat16) return kNone;
-  return Min(LookAtHalf(word & 0xFFFFU, 2 * place), LookAtHalf(word >> 16, 2 * place + 1));
+  return Min(DigestHalf(word & 0xFFFFU, 2 * place), DigestHalf(word >> 16, 2 * place + 1));
 }
 
 class CudaBackend final : public Backend {
@@ -279,7 +280,7 @@ class CudaBackend final : public Backend {
               word |= byte << (8 * (k - 4 * i));
             }
           }
-          return Digest{HashOf(word, i), LookAtWord(word, i, type)};
+          return Digest{HashOf(word, i), DigestWord(word, i, type)};
         },
         MergeDigests(), [=] CKPLAN_KERNEL(int64_t, const Digest& digest) { *result = digest; },
         result + 1);
@@ -290,13 +291,13 @@ class CudaBackend final : public Backend {
   }
 
  private:
-  // Memory for one digest and the partial results of its reduction, allocated at first use.
+  // Memory for a digest and the partial results of its reduction, allocated at first use.
   void* Scratch(int64_t bytes) {
     constexpr int64_t kLargest = 257 * static_cast<int64_t>(sizeof(Digest));
     CKPLAN_CHECK(bytes < kLargest, "a reduction has at most 256 parts");
     if (scratch_ == nullptr) {
       Result<void*> memory = device_->Allocate(kLargest);
-      CKPLAN_CHECK(memory.ok(), "a GPU that holds the arena has a few kilobytes left");
+      CKPLAN_CHECK(memory.ok(), "a few kilobytes are free beside the arena");
       scratch_ = *memory;
     }
     return scratch_;
@@ -309,7 +310,7 @@ class CudaBackend final : public Backend {
 
 __global__ void FirstKernel() {}
 
-// Starts a kernel unchecked, unlike Launch.
+// Starts a kernel without Launch's checks.
 cudaError_t StartFirstKernel(Device& device) {
 #ifdef __CUDACC__
   FirstKernel<<<1, 1, 0, StreamOf(device)>>>();

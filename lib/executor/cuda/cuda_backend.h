@@ -1,5 +1,4 @@
-// The CUDA backend: implements the executor's interface with a Device and the kernels of this
-// folder.
+// The CUDA backend: implements the executor's interface with a Device and this folder's kernels.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
-// Checks calls of the CUDA runtime and the libraries whose failure is a bug of this program or a
-// defect of the device, which no caller could handle. A failure ends the program with exit code 70
-// and a message that names the call. Running out of memory is reported separately, because it is
-// not a bug: code is loaded when it first runs, and needs memory.
+// Checks CUDA runtime and library calls whose failure is a bug in this program or a device defect,
+// which no caller could handle. A failure ends the program with exit code 70 and a message that
+// names the call. Running out of memory is not a bug and is reported separately: code is loaded
+// when it first runs, and needs memory.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -16,8 +16,8 @@
 namespace ckplan::cuda {
 
 [[noreturn]] inline void FailOutOfMemory(std::string_view call) {
-  std::string message("the GPU has no memory left for the code of kernels, or for a library (");
-  message.append(call).append("); leave some free: plan with a smaller budget or a smaller batch");
+  std::string message("the GPU has no memory left for kernel code or a library (");
+  message.append(call).append("); plan with a smaller budget, or use a smaller batch");
   throw OutOfMemory(std::move(message));
 }
 

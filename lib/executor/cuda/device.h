@@ -1,4 +1,4 @@
-// One GPU, as the operators of this backend use it: memory, a stream, and the vendor's libraries.
+// The GPU that this backend's operators run on: memory, a stream, and the vendor's libraries.
 // CudaDevice (gpu/cuda_device.h) is a real GPU; HostDevice (host/host_device.h) emulates one on the
 // host, for tests.
 #pragma once
@@ -19,16 +19,16 @@
 namespace ckplan::cuda {
 
 struct DeviceOptions {
-  // Convolutions, and products of matrices, of float32 may be computed in TF32: 10 bits of mantissa
-  // instead of 23. By default PyTorch allows it for convolutions alone.
+  // Allow TF32 for float32 convolutions and matrix products: 10 bits of mantissa instead of 23. By
+  // default, PyTorch allows it only for convolutions.
   bool allow_tf32 = false;
   bool allow_tf32_products = false;
-  // Maximum workspace, in bytes, of one call of a library. The default is 256 MiB, or more for a
-  // convolution that needs more, also to use tensor cores.
+  // Maximum workspace of a library call, in bytes. The default is 256 MiB, or more for a
+  // convolution that needs more, also for tensor cores.
   std::optional<int64_t> workspace_limit;
 };
 
-// Says what is computed in TF32, after other words: ", TF32 in convolutions", or nothing.
+// Describes what uses TF32, to append to a sentence: ", TF32 in convolutions", or nothing.
 inline const char* DescribeTf32(const DeviceOptions& options) {
   if (!options.allow_tf32) return "";
   return options.allow_tf32_products ? ", TF32" : ", TF32 in convolutions";
@@ -43,7 +43,7 @@ class Device : public DeviceMemory {
   virtual std::string Describe() const = 0;
   virtual Libraries& libraries() = 0;
   virtual void* stream() const = 0;  // A cudaStream_t.
-  // As Backend::Record.
+  // See Backend::Record.
   virtual std::unique_ptr<RecordedWork> Record(const std::function<void()>&) { return nullptr; }
   // The default is for devices that queue no work.
   virtual std::unique_ptr<DeviceClock> MakeClock() { return std::make_unique<HostClock>(); }

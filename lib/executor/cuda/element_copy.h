@@ -1,4 +1,4 @@
-// Copies single elements of any type. Bits are preserved; floats of different types are converted.
+// Copies single elements of any type. Preserves bits, except when converting between float types.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,18 @@ struct alignas(16) Bytes16 {
   uint64_t at[2];
 };
 
-// Maximum number of bytes of one memory access.
+// The widest memory access, in bytes.
 inline constexpr int64_t kWidestAccess = 16;
 
 class ElementCopy {
  public:
   ElementCopy() = default;
-  // The types must be equal, or both be float types.
+  // The types must be equal or both be float types.
   ElementCopy(const void* from, ElementType from_type, void* to, ElementType to_type)
       : from_(from), to_(to), bytes_(static_cast<int>(SizeOf(to_type))) {
     if (from_type == to_type) return;
-    CKPLAN_CHECK(IsFloat(from_type) && IsFloat(to_type), "only floats are stored in two ways");
+    CKPLAN_CHECK(IsFloat(from_type) && IsFloat(to_type),
+                 "only floats are converted between storage types");
     bytes_ = to_type == ElementType::kBFloat16 ? kNarrow : kWiden;
   }
   // Copies elements of 1, 2, 4, 8 or 16 bytes.
@@ -46,7 +47,7 @@ class ElementCopy {
       static_cast<float*>(to_)[to] = FromBFloat16(static_cast<const uint16_t*>(from_)[from]);
     }
   }
-  // Sets all bits of the element to 0.
+  // Zeroes the element's bits.
   CKPLAN_DEVICE void Clear(int64_t to) const {
     if (bytes_ == 4 || bytes_ == kWiden) {
       static_cast<uint32_t*>(to_)[to] = 0;
@@ -75,8 +76,8 @@ class ElementCopy {
   int bytes_ = 4;
 };
 
-// Returns how many elements of `bytes` bytes can be copied at once, if all runs have `length`
-// elements and begin at multiples of `length`, in memory aligned to kWidestAccess.
+// Returns how many elements of `bytes` bytes can be copied at once if all runs have `length`
+// elements and start at multiples of `length`, in memory aligned to kWidestAccess.
 inline int64_t ElementsAtOnce(int64_t length, int64_t bytes) {
   int64_t at_once = 1;
   while (2 * at_once * bytes <= kWidestAccess && length % (2 * at_once) == 0) at_once *= 2;

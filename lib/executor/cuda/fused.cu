@@ -1,8 +1,8 @@
-// Chains of elementwise operators, which may begin with a BatchNormalization.
+// Chains of elementwise operators, optionally starting with a BatchNormalization.
 //
-// The kernel walks the links for each group of kWide elements. It learns which operators these are
-// when it runs, so one kernel serves all chains, and nvcc cannot join a product of one link and a
-// sum of the next into an operation that rounds once: each link rounds as its operator does.
+// The kernel applies the links to each group of kWide elements. It learns at run time which
+// operators they are, so one kernel serves all chains, and nvcc cannot fuse a product in one link
+// with a sum in the next: each link rounds like its operator.
 #include "lib/executor/cuda/channels.h"
 #include "lib/executor/cuda/index.h"
 #include "lib/executor/cuda/kernel.h"
@@ -22,14 +22,14 @@ namespace ckplan::cuda {
 
 namespace {
 
-// One link, as the kernel reads it.
+// A link as the kernel reads it.
 struct FusedLink {
   LinkKind kind = LinkKind::kAdd;
   LinkOperand operand = LinkOperand::kNone;
   bool is_second = false;  // The carried value is the second operand.
-  bool rounds = false;     // The result is a bfloat16.
+  bool rounds = false;     // The result is bfloat16.
   FloatsIn in;
-  FloatsOut out;             // Null if the result is not needed later.
+  FloatsOut out;             // Null if the result isn't needed later.
   uint8_t* flags = nullptr;  // The result of IsNaN.
   FloatsIn chosen;           // Where's number.
   uint64_t seed = 0;
@@ -49,8 +49,8 @@ CKPLAN_DEVICE inline float CombineLink(LinkKind kind, float a, float b) {
   }
 }
 
-// kWidth neighbouring elements of a chain, from element `first` on. If there is more than one,
-// there are kWide, and `first` is a multiple of kWide.
+// kWidth neighbouring elements of a chain, starting at `first`: one element, or kWide elements with
+// `first` a multiple of kWide.
 template <int kWidth>
 struct ChainGroup {
   float at[kWidth];
@@ -82,7 +82,7 @@ struct ChainMap {
   int64_t count;
   Divider inner;  // The length of the last axis.
   FloatsIn x;
-  // The channels of a BatchNormalization, and how its threads go by blocks of them, if they do.
+  // The channels of a BatchNormalization, and their blocks if its threads work by blocks.
   Divider positions, channels;
   NormaliseChannel normalise;
   bool has_blocks;
@@ -107,7 +107,7 @@ struct ChainMap {
     }
   }
 
-  // `lines` are those of the channels of these elements, or null.
+  // `lines` belong to the channels of these elements; may be null.
   template <int kWidth>
   CKPLAN_DEVICE void Run(int64_t first, const NormaliseChannel::Line* lines) const {
     auto values = ChainGroup<kWidth>::Read(x, first);
@@ -247,7 +247,8 @@ class FusedChain final : public FusedForward {
     for (size_t i = 0; i < ops_.size(); ++i) Prepare(*ops_[i].spec, i);
   }
 
-  // The moments of a BatchNormalization; other operators do nothing without their first output.
+  // Computes the moments of a BatchNormalization. Other operators have nothing to do without their
+  // first output.
   void Begin(const ForwardCall& first) override {
     if (links_[0].kind == LinkKind::kBatchNorm) ops_[0].op->Forward(first);
   }
@@ -275,12 +276,12 @@ class FusedChain final : public FusedForward {
     own.is_second = i == 0 ? FirstInput(spec) == 1 : ops_[i].carried == 1;
     if (own.kind == LinkKind::kDropout) {
       const auto ratio = ReadDropoutRatio(spec);
-      CKPLAN_CHECK(ratio.ok(), "an operator that was prepared has a ratio");
+      CKPLAN_CHECK(ratio.ok(), "a prepared operator has a ratio");
       own.drop = scalar::Drop(*ratio);
     }
     if (own.kind != LinkKind::kBatchNorm) return;
     const auto shape = ReadBatchNormShape(spec);
-    CKPLAN_CHECK(shape.ok(), "an operator that was prepared has a shape");
+    CKPLAN_CHECK(shape.ok(), "a prepared operator has a shape");
     const Channels channels = Channels::Of(shape->view);
     map_.positions = Divider(channels.positions);
     map_.channels = Divider(channels.channels);
@@ -288,7 +289,7 @@ class FusedChain final : public FusedForward {
     if (map_.has_blocks) map_.blocks = ChannelBlocks(channels);
   }
 
-  // Sets the addresses of one link.
+  // Sets a link's addresses.
   void Point(const OpSpec& spec, const ForwardCall& call, size_t i, FusedLink& own) const {
     const size_t position = links_[i].position;
     if (own.operand != LinkOperand::kNone) {
@@ -321,17 +322,17 @@ std::unique_ptr<FusedForward> MakeFused(std::span<const ChainedOp> ops, Device& 
   return AreScores(ops) ? MakeFusedScores(ops, device) : MakeFusedChain(ops, device);
 }
 
-// The Add of a mask to scores, and their softmax.
+// Adds a mask to scores and computes their softmax.
 
 namespace {
 
-// The sum as the Add stores it; it is stored only if something else reads it.
+// The sum as the Add stores it. It is stored only if something else reads it.
 struct MaskedRows {
   FloatsIn scores, mask;
   FloatsOut sums;
-  bool rounds;  // The sum is a bfloat16.
+  bool rounds;  // The sum is bfloat16.
   int64_t size;
-  DeviceLayout<1> mask_rows;  // The offset of a row in the mask.
+  DeviceLayout<1> mask_rows;  // A row's offset in the mask.
 
   CKPLAN_DEVICE Float4 Load(int64_t row, int g) const {
     const int64_t group = row * (size / kVector) + g;

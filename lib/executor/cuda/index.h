@@ -9,14 +9,14 @@
 
 namespace ckplan::cuda {
 
-// Computes n / divisor by a multiplication, which is about twenty times as fast on a GPU, for n
-// below 2^31; larger n use an ordinary division. See Granlund and Montgomery, "Division by
-// Invariant Integers using Multiplication" (PLDI 1994), figure 4.1.
+// Computes n / divisor by multiplication, about twenty times as fast on a GPU, for n below 2^31;
+// larger n use ordinary division. See Granlund and Montgomery, "Division by Invariant Integers
+// using Multiplication" (PLDI 1994), figure 4.1.
 class Divider {
  public:
   Divider() = default;
   explicit Divider(int64_t divisor) : divisor_(divisor) {
-    CKPLAN_CHECK(divisor > 0, "tensors without elements are not walked");
+    CKPLAN_CHECK(divisor > 0, "a walked tensor has elements");
     if (divisor > kMax) return;
     while ((int64_t{1} << shift_) < divisor) ++shift_;
     const uint64_t gap = (uint64_t{1} << shift_) - static_cast<uint64_t>(divisor);
@@ -30,7 +30,7 @@ class Divider {
     const auto high = static_cast<uint32_t>((uint64_t{small} * multiplier_) >> 32);
     return (high + small) >> shift_;
   }
-  // Returns n / divisor, and leaves the remainder in `n`.
+  // Returns n / divisor and leaves the remainder in `n`.
   CKPLAN_DEVICE int64_t Split(int64_t& n) const {
     const int64_t quotient = Quotient(n);
     n -= quotient * divisor_;
@@ -52,9 +52,9 @@ template <int kOperands>
 class DeviceLayout {
  public:
   DeviceLayout() = default;
-  // `layout` has at most kMaxAxes axes (FitsDevice) and no axis without elements.
+  // `layout` has at most kMaxAxes axes (FitsDevice), and each axis has elements.
   explicit DeviceLayout(const Layout& layout) : rank_(static_cast<int>(layout.dims.size())) {
-    CKPLAN_CHECK(rank_ <= kMaxAxes, "layouts of more axes are refused when operators are prepared");
+    CKPLAN_CHECK(rank_ <= kMaxAxes, "Prepare has rejected layouts with too many axes");
     count_ = layout.count();
     if (count_ == 0) return;
     for (int axis = 0; axis < rank_; ++axis) {

@@ -1,5 +1,5 @@
-// The language of kernels: C++ that nvcc compiles for the GPU, and any compiler for the host, where
-// tests run the identical kernels without a GPU (host/host_device.h).
+// The language of kernels: C++ that nvcc compiles for the GPU and any compiler for the host, where
+// tests run identical kernels without a GPU (host/host_device.h).
 //
 // CKPLAN_DEVICE (lib/executor/scalar/integers.h) marks functions that kernels call,
 // CKPLAN_KERNEL the lambdas that are kernels.
@@ -13,8 +13,8 @@
 #include "lib/executor/scalar/integers.h"
 #include "lib/problem/ops/op_spec.h"
 
-// CKPLAN_UNROLL stands before loops over values that shall stay in registers: nvcc might not unroll
-// a loop with a long body, and would then keep the values in memory.
+// CKPLAN_UNROLL precedes loops over values that must stay in registers: nvcc might not unroll a
+// loop with a long body, and would then keep the values in memory.
 #ifdef __CUDACC__
 #define CKPLAN_KERNEL __device__
 #define CKPLAN_UNROLL _Pragma("unroll")
@@ -25,9 +25,11 @@
 
 namespace ckplan::cuda {
 
-// Number of elements that one thread reads at once if possible: 16 bytes of float32, 8 of bfloat16.
+// The number of elements that a thread reads at once if possible: 16 bytes of float32, 8 of
+// bfloat16.
 inline constexpr int64_t kVector = 4;
-// Where tensors are walked from end to end, a thread has 16 bytes of bfloat16, twice 16 of float32.
+// In kernels that process whole tensors, a thread handles 16 bytes of bfloat16, or twice 16 bytes
+// of float32.
 inline constexpr int64_t kWide = 8;
 
 // Returns the upper half of a float32, rounded to nearest, ties to even; NaN stays NaN.
@@ -58,8 +60,7 @@ struct alignas(16) BFloat8 {
   uint16_t at[kWide];
 };
 
-// An input tensor of floats, stored as float32 or bfloat16, so that kernels are written once for
-// both.
+// A float input tensor, stored as float32 or bfloat16, so that one kernel serves both.
 class FloatsIn {
  public:
   FloatsIn() = default;
@@ -70,7 +71,7 @@ class FloatsIn {
     return is_half_ ? FromBFloat16(static_cast<const uint16_t*>(data_)[i])
                     : static_cast<const float*>(data_)[i];
   }
-  // Returns elements [kVector * group, kVector * group + kVector); the data must be aligned to 16
+  // Returns elements [kVector * group, kVector * group + kVector). The data must be aligned to 16
   // bytes.
   CKPLAN_DEVICE Float4 Load(int64_t group) const {
     if (!is_half_) return static_cast<const Float4*>(data_)[group];
@@ -106,7 +107,7 @@ class FloatsIn {
   bool is_half_ = false;
 };
 
-// An output tensor of floats, stored as float32 or bfloat16.
+// A float output tensor, stored as float32 or bfloat16.
 class FloatsOut {
  public:
   FloatsOut() = default;
@@ -147,7 +148,7 @@ class FloatsOut {
     quarters[0] = low;
     quarters[1] = high;
   }
-  // Reads back a written element.
+  // Reads an element that was written.
   CKPLAN_DEVICE float operator[](int64_t i) const {
     return is_half_ ? FromBFloat16(static_cast<const uint16_t*>(data_)[i])
                     : static_cast<const float*>(data_)[i];
@@ -199,16 +200,16 @@ struct SmallerOf {
 
 namespace ckplan::cuda {
 
-// Which rows a warp can hold in its registers (lines.h).
+// Which rows fit in a warp's registers (lines.h).
 
-// Numbers of groups of kVector elements for each thread for which kernels are compiled, and the
-// longest rows that fit into them.
+// The numbers of groups of kVector elements per thread that kernels are compiled for, and the
+// longest rows that fit in them.
 inline constexpr int kFewGroups = 4;
 inline constexpr int kManyGroups = 8;
 inline constexpr int64_t kHoldingThreads = 32;
 inline constexpr int64_t kLongestHeldRow = kManyGroups * kHoldingThreads * kVector;
 
-// Whether rows of this length can be held; each begins at a multiple of kVector elements.
+// True if rows of this length fit. Each row starts at a multiple of kVector elements.
 constexpr bool CanHoldRow(int64_t size) {
   return size > 0 && size % kVector == 0 && size <= kLongestHeldRow;
 }
@@ -216,7 +217,7 @@ constexpr bool FitsFewGroups(int64_t size) {
   return size <= kFewGroups * kHoldingThreads * kVector;
 }
 
-// Access to elements of any type with one interface; float stands for both float types.
+// A uniform interface to elements of any type; float stands for both float types.
 
 // Reads x[i] of a tensor of T.
 template <typename T>
@@ -243,7 +244,7 @@ struct Writer<float> : FloatsOut {
   using FloatsOut::FloatsOut;
 };
 
-// Functions of one float, with the names of the C library, which both compilers provide.
+// Functions of one float, with their C library names, which both compilers provide.
 CKPLAN_DEVICE inline float Exp(float x) { return expf(x); }
 CKPLAN_DEVICE inline float Tanh(float x) { return tanhf(x); }
 CKPLAN_DEVICE inline float Erf(float x) { return erff(x); }
@@ -251,7 +252,7 @@ CKPLAN_DEVICE inline float Sigmoid(float x) { return 1.0F / (1.0F + expf(-x)); }
 // Returns log(1 + e^x) without overflow.
 CKPLAN_DEVICE inline float Softplus(float x) { return fmaxf(x, 0.0F) + log1pf(expf(-fabsf(x))); }
 
-// The parameter Math of the functions of lib/scalar.
+// The parameter Math of the functions in lib/executor/scalar.
 struct DeviceMath {
   CKPLAN_DEVICE static float Exp(float x) { return cuda::Exp(x); }
   CKPLAN_DEVICE static float Tanh(float x) { return cuda::Tanh(x); }
@@ -260,13 +261,13 @@ struct DeviceMath {
   CKPLAN_DEVICE static float Softplus(float x) { return cuda::Softplus(x); }
 };
 
-// Offsets of the buffers of one call within its workspace.
+// Offsets of one call's buffers within its workspace.
 
 // The alignment of every buffer and of the workspace itself, as required by the libraries.
 inline constexpr int64_t kBufferAlignment = 256;
 inline constexpr auto kFloatBytes = static_cast<int64_t>(sizeof(float));
 
-// Buffers are padded only to their alignment: the workspace itself begins aligned.
+// Pads buffers only to their alignment, because the workspace itself is aligned.
 class WorkspacePlan {
  public:
   // Reserves a buffer of `bytes` bytes and returns its offset.

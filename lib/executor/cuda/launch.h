@@ -1,5 +1,5 @@
-// Starts kernels: on a GPU, or on blocks of threads emulated by the host (emulated_blocks.h), so
-// that the results of kernels can be tested without a GPU.
+// Starts kernels: on a GPU, or on thread blocks that the host emulates (emulated_blocks.h), so that
+// kernels can be tested without a GPU.
 //
 //   ForEach   body(i) for each i: elementwise work, gathering, copies
 //   Map       elementwise work on whole tensors, kWide elements at a time
@@ -25,9 +25,9 @@
 
 namespace ckplan::cuda {
 
-// The threads that work on one row together. All of them run the body of ForRows. Values that the
-// body computes outside of the methods of Team are computed by every thread redundantly; writes
-// outside of these methods must be guarded by `IsFirst()`.
+// The threads that work together on one row. All of them run the body of ForRows. Every thread
+// redundantly computes values outside Team's methods; writes outside these methods must be guarded
+// by `IsFirst()`.
 inline constexpr int kWarpTeam = 32;
 #ifndef CKPLAN_SANITIZES_THREADS
 inline constexpr int kBlockTeam = 256;
@@ -37,8 +37,8 @@ inline constexpr int kBlockTeam = 64;
 inline constexpr int kLargeTeam = 128;
 #endif
 
-// Returns the size of a team: a warp for short rows, a block for long ones, a large block if there
-// are few long rows. The size depends only on the shape, and so does the order of sums.
+// Returns a team's size: a warp for short rows, a block for long ones, a large block for few long
+// rows. It depends only on the shape, and so does the order of sums.
 constexpr int TeamSize(int64_t rows, int64_t length) {
   constexpr int64_t kShort = 512;
   constexpr int64_t kLong = 16384;
@@ -85,7 +85,7 @@ class Team {
       Wait();
     }
     const Value result = partial[0];
-    Wait();  // Waits until all have read the result, as the next call overwrites it.
+    Wait();  // Everyone must have read the result before the next call overwrites it.
     return result;
   }
 
@@ -160,7 +160,7 @@ __global__ void __launch_bounds__(kTeam < kBlockThreads ? kBlockThreads : kTeam)
   }
 }
 
-// Like ForRows, with a warp for each row, whatever its length.
+// Like ForRows, with one warp per row, whatever its length.
 template <typename Body>
 void ForRowsByWarps(Device& device, int64_t rows, const Body& body) {
   if (rows <= 0) return;
@@ -185,7 +185,7 @@ void ForRows(Device& device, int64_t rows, int64_t length, const Body& body) {
 
 namespace detail {
 
-// This is a functor, because lambdas that are kernels cannot be variadic.
+// A functor, because kernel lambdas cannot be variadic.
 template <typename F>
 struct Map1 {
   int64_t count;

@@ -1,6 +1,5 @@
-// The operations for which the vendor's libraries are used: matrix products (cuBLAS), convolutions
-// and attention (cuDNN). All other operations have kernels in this folder; docs/executor.md says
-// why.
+// The vendor libraries' operations: matrix products (cuBLAS), convolutions and attention (cuDNN).
+// All other operations have kernels in this folder; docs/executor.md says why.
 #pragma once
 
 #include <array>
@@ -15,30 +14,30 @@
 
 namespace ckplan::cuda {
 
-// Attention by a library: one call computes it forward, one its gradients.
+// Attention in a library: one call computes the forward pass, one its gradients.
 //
 //   S = scale Q Kᵀ + bias, without keys after the query if it is causal;  P = softmax(S);  Y = P V
 //
-// Only Y and, for each row, the logarithm of its sum of exponentials are kept between the calls.
+// Between the calls, only Y and the logarithm of each row's sum of exponentials are kept.
 
-// A tensor [batch, heads, rows, elements]; the elements of a row lie side by side. Its strides are
-// in elements.
+// A tensor [batch, heads, rows, elements] whose rows have adjacent elements. Strides are in
+// elements.
 struct LibraryRows {
   int64_t batch_stride = 0, head_stride = 0, row_stride = 0;
 
   auto operator<=>(const LibraryRows&) const = default;
 };
 
-// All tensors are bfloat16, but for the bias, if it is float32, and the logarithms, which are
+// All tensors are bfloat16, except the bias, which may be float32, and the logarithms, which are
 // float32 [batch, heads, queries].
 struct LibraryAttentionShape {
   int64_t batch = 1, heads = 1, queries = 1, keys = 1, size = 1, value_size = 1;
-  LibraryRows q, k, v, y;  // Gradients lie as their tensors do.
+  LibraryRows q, k, v, y;  // Gradients are laid out like their tensors.
   float scale = 1;
   bool is_causal = false;
   bool has_bias = false;
   ElementType bias_type = ElementType::kBFloat16;
-  // The bias is [bias_batch, bias_heads, queries, keys], without gaps. 1 is broadcast.
+  // The bias is a dense [bias_batch, bias_heads, queries, keys]. Size 1 is broadcast.
   int64_t bias_batch = 1, bias_heads = 1;
 
   auto operator<=>(const LibraryAttentionShape&) const = default;
@@ -46,15 +45,15 @@ struct LibraryAttentionShape {
 
 enum class AttentionPass { kForward, kBackward };
 
-// Forward reads q, k, v and bias, and writes y and log_sums. Backward reads all of these and dy,
-// and writes dq, dk and dv.
+// Forward reads q, k, v and bias, and writes y and log_sums. Backward also reads these and dy, and
+// writes dq, dk and dv.
 struct AttentionTensors {
   const void *q = nullptr, *k = nullptr, *v = nullptr, *bias = nullptr, *dy = nullptr;
   void *y = nullptr, *log_sums = nullptr;
   void *dq = nullptr, *dk = nullptr, *dv = nullptr;
 };
 
-// One pass of an attention, with a chosen engine.
+// One pass of an attention with a chosen engine.
 class LibraryAttention {
  public:
   virtual ~LibraryAttention() = default;
@@ -68,11 +67,11 @@ struct MatrixView {
   ElementType type = ElementType::kFloat32;  // Or kBFloat16.
   bool is_transposed = false;                // The rows in memory are the operand's columns.
   int64_t row_stride = 0;                    // Elements between starts of rows in memory.
-  int64_t batch_stride = 0;  // Elements between matrices of the batch; 0 if one serves all.
+  int64_t batch_stride = 0;  // Elements between matrices of the batch; 0 to share one matrix.
 };
 
-// Describes C = alpha A B + beta C for each index of `batch`; A is m x k, B is k x n. A and B have
-// the same type; C has that type or float32. Sums are computed in float32.
+// C = alpha A B + beta C for each index of `batch`; A is m x k, B is k x n. A and B have the same
+// type; C has that type or float32. Sums are computed in float32.
 struct GemmShape {
   int64_t batch = 1;
   int64_t m = 0, n = 0, k = 0;
@@ -85,10 +84,10 @@ struct GemmShape {
 //   x [batch, groups * in_channels, in...]    w [groups * out_channels, in_channels, kernel...]
 //   y [batch, groups * out_channels, out...]
 //
-// All tensors have one type and one order; sums are computed in float32.
+// All tensors have the same type and order; sums are computed in float32.
 struct ConvolutionShape {
   ElementType type = ElementType::kFloat32;
-  bool is_channels_last = false;  // In memory; the weights as well. Only with two spatial axes.
+  bool is_channels_last = false;  // Includes the weights. Only with two spatial axes.
   int64_t batch = 1, groups = 1;
   int64_t in_channels = 1, out_channels = 1;  // Per group.
   // One entry per spatial axis. `pads` applies to both sides.
@@ -99,7 +98,7 @@ struct ConvolutionShape {
 
 enum class ConvPass { kForward, kBackwardData, kBackwardWeights };
 
-// One pass of a convolution, with a chosen engine.
+// One pass of a convolution with a chosen engine.
 class Convolution {
  public:
   virtual ~Convolution() = default;
@@ -116,10 +115,11 @@ class Libraries {
   virtual int64_t GemmWorkspace(const GemmShape& shape) const = 0;
   virtual void Gemm(const GemmShape& shape, const void* a, const void* b, void* c,
                     void* workspace) = 0;
-  // Fails with kUnsupported if no deterministic engine fits into the workspace limit.
+  // Fails with kUnsupported if no deterministic engine fits in the workspace limit.
   virtual Result<std::unique_ptr<Convolution>> PrepareConvolution(const ConvolutionShape& shape,
                                                                   ConvPass pass) = 0;
-  // Fails with kUnsupported if no deterministic engine takes the shape within the workspace limit.
+  // Fails with kUnsupported if no deterministic engine supports the shape within the workspace
+  // limit.
   virtual Result<std::unique_ptr<LibraryAttention>> PrepareAttention(
       const LibraryAttentionShape& shape, AttentionPass pass) = 0;
 };

@@ -1,8 +1,8 @@
-// Work on the lines of a tensor along one of its axes: softmax, norms, maxima and minima.
+// Work on a tensor's lines along one of its axes: softmax, norms, maxima and minima.
 //
-// A line whose elements are contiguous is processed by a team. If the lines are interleaved, and
-// there are enough of them, each is processed by one thread, so that neighbouring threads read
-// neighbouring elements. A short line can be held in registers: RegisterRow.
+// A team processes a line with contiguous elements. If there are enough interleaved lines, one
+// thread processes each, so that neighbouring threads read neighbouring elements. A short line fits
+// in registers: RegisterRow.
 #pragma once
 
 #include "lib/executor/cuda/index.h"
@@ -33,7 +33,7 @@ class Alone {
   }
 };
 
-// The offsets of the elements of one line.
+// The offsets of one line's elements.
 struct Line {
   int64_t index, first, step;
   CKPLAN_DEVICE int64_t operator[](int64_t i) const { return first + i * step; }
@@ -75,8 +75,8 @@ void ForLines(Device& device, const AxisView& view, const Body& body) {
   }
 }
 
-// Rows that a warp holds in its registers, so that each element is read once, by accesses of 16
-// bytes of float32 or 8 of bfloat16, however often a kernel looks at it.
+// Rows in a warp's registers. Each element is read once, in accesses of 16 bytes of float32 or 8 of
+// bfloat16, however often a kernel uses it.
 //
 //   thread 0 holds groups 0, 32, 64, ...; thread 1 groups 1, 33, 65, ... of kVector elements
 static_assert(kHoldingThreads == kWarpTeam);
@@ -93,7 +93,7 @@ class RegisterGroups {
   CKPLAN_KERNEL RegisterGroups(const Team& team, int64_t size)
       : team_(team), groups_(static_cast<int>(size / kVector)) {}
 
-  // Calls body(k, g) for each group g of the thread, which it holds as its k-th.
+  // Calls body(k, g) for each group g of the thread; g is its k-th group.
   template <typename Body>
   CKPLAN_KERNEL void ForEach(const Body& body) const {
     CKPLAN_UNROLL
@@ -103,7 +103,7 @@ class RegisterGroups {
     }
   }
 
-  // Holds load(g) for each group g.
+  // Loads load(g) for each group g.
   template <typename Load>
   CKPLAN_KERNEL RegisterRow<kGroups> Hold(const Load& load) const {
     RegisterRow<kGroups> row{};
@@ -111,7 +111,8 @@ class RegisterGroups {
     return row;
   }
 
-  // Combines map(k, lane) of all elements of the row, in an order that depends on its length alone.
+  // Combines map(k, lane) over all elements of the row, in an order that depends only on its
+  // length.
   template <typename Value, typename MapTo, typename Combine>
   CKPLAN_KERNEL Value Reduce(Value identity, const MapTo& map, const Combine& combine) const {
     Value own = identity;
@@ -132,7 +133,7 @@ class RegisterGroups {
   int groups_;
 };
 
-// The softmax of rows that a warp holds in its registers.
+// Softmax of rows in a warp's registers.
 
 // The rows of a tensor.
 struct RowsOf {

@@ -7,7 +7,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-constexpr size_t kResult = 2;  // Index among the operands of a batch.
+constexpr size_t kResult = 2;  // The result's index among a batch's operands.
 
 MatrixTensor Flipped(MatrixTensor matrix) {
   matrix.is_transposed = !matrix.is_transposed;
@@ -18,7 +18,7 @@ Layout Reordered(const Layout& batch, size_t a, size_t b, size_t c) {
   return {batch.dims, {batch.strides[a], batch.strides[b], batch.strides[c]}};
 }
 
-// Describes dA = alpha dC Bᵀ, or its transpose if A is transposed.
+// dA = alpha dC Bᵀ, or its transpose if A is transposed.
 GradientProduct GradientOfA(const MatrixProduct& forward) {
   GradientProduct gradient;
   MatrixProduct& product = gradient.product;
@@ -41,7 +41,7 @@ GradientProduct GradientOfA(const MatrixProduct& forward) {
   return gradient;
 }
 
-// Describes dB = alpha Aᵀ dC, or its transpose if B is transposed.
+// dB = alpha Aᵀ dC, or its transpose if B is transposed.
 GradientProduct GradientOfB(const MatrixProduct& forward) {
   GradientProduct gradient;
   MatrixProduct& product = gradient.product;
@@ -64,9 +64,8 @@ GradientProduct GradientOfB(const MatrixProduct& forward) {
   return gradient;
 }
 
-// Removes batch axes that can be merged into the matrices: into the rows of A and C if B is
-// constant along the axis; or, if the products are summed along it, into the columns of A and the
-// rows of B.
+// Merges batch axes into the matrices where possible: into the rows of A and C if B is constant
+// along the axis, or into the columns of A and the rows of B if the products are summed along it.
 void Fold(MatrixProduct& product) {
   Layout& batch = product.batch;
   for (size_t axis = batch.dims.size(); axis-- > 0;) {
@@ -87,7 +86,7 @@ void Fold(MatrixProduct& product) {
   }
 }
 
-// Returns the longest batch axis along which C is not summed, or -1 if there is none.
+// Returns the longest batch axis along which C is not summed, or -1.
 int LongestAxis(const Layout& batch) {
   int longest = -1;
   for (size_t axis = 0; axis < batch.dims.size(); ++axis) {
@@ -130,7 +129,7 @@ BatchedProduct::BatchedProduct(Device& device, MatrixProduct product)
     }
   }
   const bool sums = first_sum_ < outer_.dims.size();
-  CKPLAN_CHECK(!(sums && product.adds), "what is summed begins with zero");
+  CKPLAN_CHECK(!(sums && product.adds), "a product that sums into its result does not add to it");
   const ElementType factors = CommonType({product.a.type, product.b.type, product.c.type});
   const ElementType result = sums ? ElementType::kFloat32 : product.c.type;
   a_ = Conversion(product.a.elements, product.a.type, factors, plan_);

@@ -9,29 +9,29 @@
 
 namespace ckplan::cuda {
 
-// A tensor that holds matrices. Its rows may have gaps between them.
+// A tensor of matrices. Its rows may have gaps between them.
 struct MatrixTensor {
   ElementType type = ElementType::kFloat32;
-  bool is_transposed = false;  // The rows in memory are the columns of the matrix.
+  bool is_transposed = false;  // The rows in memory are the matrix's columns.
   int64_t row_stride = 0;      // Elements between starts of rows in memory.
   int64_t elements = 0;        // Number of elements of the whole tensor.
 };
 
-// Describes C = alpha A B for each index of `batch`, or C += alpha A B. A is m x k, B is k x n.
+// C = alpha A B for each index of `batch`, or C += alpha A B. A is m x k, B is k x n.
 struct MatrixProduct {
   int64_t m = 0, n = 0, k = 0;
   MatrixTensor a, b, c;  // c is not transposed.
-  // The strides of operands A, B, C from one matrix to the next. Along axes where the stride of C
-  // is 0, the products are summed.
+  // The strides of A, B and C between matrices. Products are summed along axes where C's stride is
+  // 0.
   Layout batch = Collapse({}, {{}, {}, {}});
   float alpha = 1;
   bool adds = false;  // Only for a batch without sums.
 };
 
-// The gradient of a factor is a product of the gradient of C and the other factor.
+// A factor's gradient is a product of C's gradient and the other factor.
 struct GradientProduct {
   MatrixProduct product;
-  bool has_gradient_left = false;  // Otherwise the other factor is the left one.
+  bool has_gradient_left = false;  // Otherwise the other factor is on the left.
 };
 // `factor` is 0 for A, 1 for B.
 GradientProduct GradientOf(const MatrixProduct& forward, size_t factor);
@@ -48,7 +48,7 @@ class BatchedProduct {
 
   Device& device_;
   GemmShape shape_;  // Shape of one call.
-  Layout outer_;     // Axes that one call does not cover, summed axes last.
+  Layout outer_;     // Axes that one call doesn't cover, summed axes last.
   size_t first_sum_ = 0;
   WorkspacePlan plan_;
   Conversion a_, b_;

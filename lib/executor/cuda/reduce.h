@@ -1,12 +1,12 @@
-// Reductions with few results over many elements each, for which a team of ForRows is too small, or
-// with adjacent results, for which a team's reads would be scattered in memory.
+// Reductions for which ForRows is unsuitable: few results over many elements each, where a team is
+// too small, or adjacent results, where a team's reads would be scattered in memory.
 //
 //   rows      value(result, i) for neighbouring i are adjacent          sum over the last axis
 //   columns   value(result, i) for neighbouring results are adjacent    sum over the first axis
 //
-// A block of threads is a grid of `across` results by `along` threads per result. Long results are
-// divided into parts, each reduced by one block; their partial results are stored in the workspace
-// and then combined in order. The order of every sum depends only on the shape.
+// A thread block is a grid of `across` results by `along` threads per result. Long results are
+// divided into parts, each reduced by one block; the partial results go to the workspace and are
+// combined in order. The order of every sum depends only on the shape.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace ckplan::cuda {
 struct ReduceShape {
   int64_t results = 0;
   int64_t length = 0;  // Elements per result.
-  int64_t across = 1;  // Results per block; it and `along` are powers of two.
+  int64_t across = 1;  // Results per block. `across` and `along` are powers of two.
   int64_t along = kBlockThreads;
   int64_t parts = 1;
 
@@ -43,7 +43,7 @@ struct ReduceShape {
     return shape;
   }
 
-  // Returns the size in bytes of the workspace of Reduce for this Value.
+  // Returns the size in bytes of Reduce's workspace for this Value.
   template <typename Value>
   constexpr int64_t workspace() const {
     return parts == 1 ? 0 : parts * results * static_cast<int64_t>(sizeof(Value));
@@ -54,8 +54,8 @@ struct ReduceShape {
 
 namespace detail {
 
-// Reduces the part of one thread: every `along`-th element of a part. Loads several elements ahead,
-// so that loads overlap although each addition waits for the previous one.
+// Reduces one thread's share: every `along`-th element of a part. Loads several elements ahead, so
+// that loads overlap although each addition waits for the previous one.
 template <typename Value, typename MapTo, typename Combine>
 CKPLAN_KERNEL Value ReduceShare(const ReduceShape& shape, int64_t result, int64_t part,
                                 int64_t rank, Value identity, const MapTo& map,

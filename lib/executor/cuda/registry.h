@@ -1,4 +1,4 @@
-// The table of operators of the CUDA backend, which registry.cc joins, and its fused operators.
+// The CUDA backend's operator table, joined in registry.cc, and its fused operators.
 #pragma once
 
 #include <memory>

@@ -29,7 +29,7 @@ CKPLAN_DEVICE inline int64_t IndexInside(int64_t index, int64_t size) {
 //
 //   data: outer x rows x inner       indices: [outer] x count x tuple
 struct RowTarget {
-  IntegersIn indices;  // Set at each call.
+  IntegersIn indices;  // Set for each call.
   int tuple = 0;
   int64_t dims[kMaxAxes] = {};
   int64_t rows = 1;   // Rows per outer index.
@@ -75,9 +75,9 @@ struct ElementTarget {
 // Sorts indices by the rows that they name and, for equal rows, by their position. With this list,
 // one thread for each column of a row can sum in a fixed order, without searching all indices.
 //
-// This is a merge sort: each key finds its position by a binary search in the neighbouring run.
+// A merge sort: each key finds its position by binary search in the neighbouring run.
 
-// A row and the position of an index that names it, packed into one key that sorts by row first.
+// A row and the position of an index that names it, packed into a key that sorts by row first.
 struct Occurrence {
   uint64_t key = 0;
   CKPLAN_DEVICE static Occurrence Of(int64_t row, int64_t index) {
@@ -100,7 +100,7 @@ struct SortedIndices {
 
   CKPLAN_DEVICE int64_t row(int64_t i) const { return list[i].row(); }
   CKPLAN_DEVICE int64_t index(int64_t i) const { return list[i].index(); }
-  // Returns whether entry i is the first one that names its row.
+  // True if entry i is the first one that names its row.
   CKPLAN_DEVICE bool IsFirst(int64_t i) const { return i == 0 || row(i - 1) != row(i); }
   CKPLAN_DEVICE bool IsLast(int64_t i) const { return i + 1 == count || row(i + 1) != row(i); }
 };
@@ -130,7 +130,7 @@ struct SortFirstRuns {
   }
 };
 
-// Merges pairs of neighbouring runs of `run` keys; all keys are different.
+// Merges pairs of neighbouring runs of `run` keys. All keys are different.
 struct MergeRuns {
   const Occurrence* from;
   Occurrence* to;
@@ -158,7 +158,7 @@ struct MergeRuns {
 
 }  // namespace detail
 
-// Returns the size in bytes of the workspace of SortIndices, a multiple of 256.
+// Returns the size in bytes of SortIndices's workspace, a multiple of 256.
 inline int64_t SortWorkspace(int64_t count) {
   return CeilDiv(2 * count * static_cast<int64_t>(sizeof(Occurrence)), 256) * 256;
 }
@@ -180,7 +180,7 @@ SortedIndices SortIndices(Device& device, const Target& target, int64_t rows, in
 }
 
 struct ScatterShape {
-  int64_t outer = 1;  // All outer indices use the same list of indices.
+  int64_t outer = 1;  // All outer indices share one list of indices.
   int64_t rows = 0, count = 0, inner = 0;
   int64_t unit = 1;  // Indices are sorted together in multiples of this.
 
@@ -197,7 +197,7 @@ struct ScatterShape {
   }
 };
 
-// One element of an update: its outer index, its index (or position among the sorted indices), and
+// An element of an update: its outer index, its index (or position among the sorted indices), and
 // its column.
 struct UpdatePlace {
   int64_t outer, index, column;
@@ -290,8 +290,8 @@ void CombineRows(Device& device, const ScatterShape& shape, const SortedIndices&
 
 // ---- Sums of floats -----------------------------------------------------------------------------
 
-// A row that many indices name, such as the row of a padding token, is summed in chunks of this
-// many indices.
+// A row that many indices name, such as a padding token's, is summed in chunks of this many
+// indices.
 inline constexpr int64_t kChunk = 64;
 
 inline int64_t ChunksWorkspace(const ScatterShape& shape) {
@@ -301,12 +301,12 @@ inline int64_t ChunksWorkspace(const ScatterShape& shape) {
 
 namespace detail {
 
-// A group of kWidth neighbouring columns: one, or as many as a thread reads at once.
+// kWidth neighbouring columns: one, or as many as a thread reads at once.
 template <int kWidth>
 struct Columns {
   float at[kWidth] = {};
 
-  // Adds the elements from `i` on; i is a multiple of kWidth.
+  // Adds the elements starting at `i`, a multiple of kWidth.
   CKPLAN_DEVICE void Add(const FloatsIn& from, int64_t i) {
     if constexpr (kWidth == kVector) {
       const Float4 values = from.Load(i / kVector);

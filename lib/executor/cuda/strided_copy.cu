@@ -9,12 +9,12 @@
 
 namespace ckplan::cuda {
 
-// Copies matrices that are read along rows and written along columns. Tiles in shared memory make
-// both the reads and the writes of neighbouring threads adjacent in memory.
+// Copies matrices that are read along rows and written along columns. Through tiles in shared
+// memory, neighbouring threads both read and write adjacent elements.
 
 constexpr int64_t kTile = 32;
 
-// Divides matrices into tiles. A place is the first element of a tile.
+// Divides matrices into tiles. A Place is a tile's first element.
 struct TileGrid {
   int64_t matrices = 0, rows = 0, columns = 0;
 
@@ -35,7 +35,7 @@ namespace detail {
 
 template <typename T, typename Body>
 __global__ void __launch_bounds__(kBlockThreads) TilesKernel(TileGrid grid, Body body) {
-  __shared__ T values[kTile][kTile + 1];  // One column more avoids bank conflicts along columns.
+  __shared__ T values[kTile][kTile + 1];  // An extra column avoids bank conflicts along columns.
   constexpr int64_t kLines = kBlockThreads / kTile;
   const int64_t lane = threadIdx.x % kTile;
   const int64_t line = threadIdx.x / kTile;
@@ -60,8 +60,8 @@ __global__ void __launch_bounds__(kBlockThreads) TilesKernel(TileGrid grid, Body
 }  // namespace detail
 
 // Calls body.Store(offsets, row, column, body.Load(offsets, row, column)) for each element of each
-// matrix, where `offsets` is the result of body.Begin(matrix). Loads of neighbouring threads are in
-// neighbouring columns, stores in neighbouring rows.
+// matrix, where `offsets` is the result of body.Begin(matrix). Neighbouring threads load from
+// neighbouring columns and store to neighbouring rows.
 template <typename T, typename Body>
 void ForTiles(Device& device, const TileGrid& grid, const Body& body) {
   if (grid.count() <= 0) return;
@@ -102,8 +102,8 @@ const void* Advance(const void* data, int64_t bytes) {
   return static_cast<const char*>(data) + bytes;
 }
 
-// Orders the axes by descending stride, with negative strides reversed, so that the destination is
-// written from its first element to its last.
+// Orders the axes by descending stride, and reverses negative strides, so that the destination is
+// written front to back.
 Layout InOrderOfWrites(const Dims& dims, CopySide from, CopySide to, int64_t& from_base,
                        int64_t& to_base) {
   for (size_t axis = 0; axis < dims.size(); ++axis) {
@@ -152,7 +152,7 @@ void StridedCopy::Choose(Layout layout) {
   if (fits_) layout_ = DeviceLayout<2>(layout);
 }
 
-// Copies several elements at once if all runs begin at multiples of them.
+// Copies several elements at once if all runs start at multiples of that count.
 void StridedCopy::Widen(Layout& layout) {
   if (layout.inner_stride(0) != 1 || layout.inner_stride(1) != 1) return;
   int64_t unit = std::gcd(layout.dims.back(), std::gcd(from_base_, to_base_));
@@ -169,10 +169,11 @@ void StridedCopy::Widen(Layout& layout) {
   }
 }
 
-// The last axis is the one along which the destination is contiguous. If the source is contiguous
-// along another axis, these two axes form matrices to be transposed.
+// The destination is contiguous along the last axis. If the source is contiguous along another
+// axis, these two axes form matrices to be transposed.
 bool StridedCopy::FindTiles(const Layout& layout) {
-  constexpr int64_t kMinLength = 8;  // Below it, neighbouring threads read few pieces anyway.
+  constexpr int64_t kMinLength =
+      8;  // Below this length, neighbouring threads read few pieces anyway.
   const size_t last = layout.dims.size() - 1;
   if (layout.inner_stride(1) != 1 || std::abs(layout.inner_stride(0)) <= 1) return false;
   if (layout.dims[last] < kMinLength) return false;

@@ -14,14 +14,14 @@ struct CopySide {
   int64_t base = 0;
 };
 
-// Copies the elements of all indices i with i_a < dims[a] from one side to the other; no place is
-// written twice. The types must be equal, or both be float types.
+// Copies the elements of all indices i with i_a < dims[a] from one side to the other. No element is
+// written twice. The types must be equal or both be float types.
 class StridedCopy {
  public:
   StridedCopy() = default;
   StridedCopy(const Dims& dims, const CopySide& from, const CopySide& to);
 
-  // Returns whether the kernels support the number of axes after merging neighbours.
+  // True if the kernels support the number of axes after merging neighbours.
   bool fits() const { return fits_; }
   StridedCopy Reversed() const { return StridedCopy(dims_, to_, from_); }
   void Run(Device& device, const void* from, void* to) const;
@@ -39,7 +39,7 @@ class StridedCopy {
   bool fits_ = true;
   Way way_ = Way::kNothing;
   int64_t from_base_ = 0, to_base_ = 0;
-  int64_t element_bytes_ = 0;  // Bytes copied at once; 0 if floats are converted.
+  int64_t element_bytes_ = 0;  // Bytes copied at once; 0 to convert floats.
   DeviceLayout<2> layout_;     // Offsets of elements or, with tiles, of matrices.
   int64_t rows_ = 0, columns_ = 0;
   int64_t from_row_ = 0, to_column_ = 0;  // Strides; the other two strides are 1.

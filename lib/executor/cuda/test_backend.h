@@ -1,4 +1,4 @@
-// The backend that the tests of this folder use: the host's in one program, a GPU's in another.
+// The backend for this folder's tests: the host's in one program, a GPU's in another.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace ckplan::cuda {
 
-// The limit of one call's workspace, in bytes. Tests of operators fill the whole workspace and look
-// at it afterwards, which takes minutes with the workspace that is usual for a GPU.
+// The workspace limit of one call, in bytes. Operator tests fill and inspect the whole workspace,
+// which would take minutes with a GPU's usual workspace.
 inline constexpr int64_t kTestWorkspace = int64_t{64} << 10;
 
 // The workspace's limit is kTestWorkspace, whatever the options say.

@@ -76,7 +76,7 @@ void Attention(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Ten
 
 // ---- FusedAttention ----
 
-// A tensor of heads with its axes in some order.
+// A tensor of heads, with its axes in any order.
 struct Rows {
   const OpSpec& spec;
   std::string axes;
@@ -94,7 +94,7 @@ struct Rows {
   }
 };
 
-// Returns the element of a mask or bias for this score.
+// Returns this score's element of a mask or bias.
 double TermAt(const Tensor& term, const std::vector<int64_t>& dims, const Index& at) {
   int64_t offset = 0;
   for (size_t i = 0; i < dims.size(); ++i) offset = offset * dims[i] + at[i] % dims[i];

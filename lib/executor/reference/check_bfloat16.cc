@@ -18,19 +18,19 @@ namespace ckplan::reference {
 
 namespace {
 
-// Rounding to 8 significant bits changes a number by at most this fraction of it.
+// Rounding to 8 significant bits changes a number by at most this fraction.
 constexpr double kRounding = 1.0 / 256;
-// The allowed difference between the runs, in roundings of the tensor's largest number, or of 1 if
-// that is larger, because a sum of large terms that cancel has the rounding of the terms. One
-// rounding is that of the stored number itself. Two more allow for a rounded output that backward
-// reads, as a formula in y may have the slope of y^2 (Tan, Reciprocal). A wrong element, or one
-// byte read wrongly, differs by far more than these 1.2 %.
+// The allowed difference between the runs, in roundings of the tensor's largest number (or of 1, if
+// that is larger), because a sum of large cancelling terms has their rounding error. One rounding
+// is for the stored number. Two more allow for a rounded output that backward reads, since a
+// formula in y may have the slope of y^2 (Tan, Reciprocal). A wrong element, or one byte read
+// wrongly, differs by far more than these 1.2 %.
 constexpr double kRoundings = 3;
 // A recurrent network reads its own rounded state at every step.
 constexpr double kRecurrentRoundings = 6;
 
-// Returns the tensor with the values in the other order of a tensor of four axes: those of
-// [N, C, H, W] as those of [N, H, W, C], or back. The dimensions stay.
+// Permutes a four-axis tensor's values from [N, C, H, W] to [N, H, W, C], or back. The dimensions
+// stay.
 enum class Reordering { kToChannelsLast, kToModel };
 Tensor Reordered(Tensor tensor, Reordering to) {
   const std::vector<double> values = tensor.values;
@@ -56,11 +56,11 @@ Tensor Rounded(Tensor tensor) {
   return tensor;
 }
 
-// Which tensors have their channels last.
+// Which tensors are channels-last.
 enum class Marked { kAll, kInput, kOutput };
 
 // All results of one run.
-struct Made {
+struct RunResults {
   ForwardResult forward;
   BackwardResult backward;
 };
@@ -76,8 +76,7 @@ class Comparison {
     return Compare();
   }
 
-  // Compares with the channels last: those of the first input, of the first output, or of all
-  // tensors.
+  // Compares with the first input, the first output, or all tensors channels-last.
   std::vector<std::string> CheckChannelsLast(Marked marked) {
     if (!DependsOnBatch()) return {};
     SetRoles();
@@ -88,8 +87,8 @@ class Comparison {
  private:
   std::vector<std::string> Compare() {
     Fill();
-    const std::optional<Made> wide = Run(wide_, wide_inputs_, wide_gradients_, "as float32");
-    const std::optional<Made> narrow = Run(described_, narrow_inputs_, narrow_gradients_, "");
+    const std::optional<RunResults> wide = Run(wide_, wide_inputs_, wide_gradients_, "as float32");
+    const std::optional<RunResults> narrow = Run(described_, narrow_inputs_, narrow_gradients_, "");
     if (wide && narrow) Compare(*wide, *narrow);
     return std::move(faults_);
   }
@@ -99,7 +98,7 @@ class Comparison {
         fmt::format("{} [seed {}], as bfloat16{}: {}", case_.text, seed_, order_, what));
   }
 
-  // Marks operands of the narrow run. Returns false if the backend cannot order them so.
+  // Marks operands of the narrow run. Returns false if the backend doesn't support this order.
   bool Mark(Marked marked) {
     const ElementOrders orders = backend_.OrdersOf(narrow_);
     if (orders == ElementOrders::kOfModel) return false;
@@ -135,8 +134,8 @@ class Comparison {
     return Reordered(std::move(tensor), Reordering::kToModel);
   }
 
-  // Results that are computed from constants alone are constants too, so they are float32 whatever
-  // the type of the activations.
+  // Results computed only from constants are constants too, so they are float32 whatever the type
+  // of the activations.
   bool DependsOnBatch() const {
     const auto& inputs = case_.spec.inputs;
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -151,7 +150,7 @@ class Comparison {
   }
 
   void SetRoles() {
-    std::vector<bool> wants;
+    std::vector<bool> needs_gradient;
     std::vector<bool> is_constant;
     std::vector<bool> arrives;
     for (const Operand& output : wide_.outputs) {
@@ -159,12 +158,14 @@ class Comparison {
     }
     const bool has_float = std::find(arrives.begin(), arrives.end(), true) != arrives.end();
     for (size_t i = 0; i < wide_.inputs.size(); ++i) {
-      wants.push_back(has_float && case_.contents[i].needs_gradient && IsDifferentiable(wide_, i));
+      needs_gradient.push_back(has_float && case_.contents[i].needs_gradient &&
+                               IsDifferentiable(wide_, i));
       is_constant.push_back(case_.contents[i].is_constant);
     }
-    wants_any_ = std::find(wants.begin(), wants.end(), true) != wants.end();
-    if (!wants_any_) arrives.assign(arrives.size(), false);
-    SetGradientRoles(wide_, wants, is_constant, arrives);
+    needs_any_gradient_ =
+        std::find(needs_gradient.begin(), needs_gradient.end(), true) != needs_gradient.end();
+    if (!needs_any_gradient_) arrives.assign(arrives.size(), false);
+    SetGradientRoles(wide_, needs_gradient, is_constant, arrives);
     narrow_ = wide_;
     for (size_t i = 0; i < narrow_.inputs.size(); ++i) {
       if (IsStoredNarrow(i)) narrow_.inputs[i].type = ElementType::kBFloat16;
@@ -192,8 +193,8 @@ class Comparison {
     }
   }
 
-  std::optional<Made> Run(const OpSpec& spec, const std::vector<Tensor>& inputs,
-                          const std::vector<Tensor>& gradients, const std::string& how) {
+  std::optional<RunResults> Run(const OpSpec& spec, const std::vector<Tensor>& inputs,
+                                const std::vector<Tensor>& gradients, const std::string& how) {
     const auto fail_all = [&](const std::vector<std::string>& faults) {
       for (const std::string& fault : faults) Fail(how + (how.empty() ? "" : ": ") + fault);
     };
@@ -203,16 +204,16 @@ class Comparison {
       return std::nullopt;
     }
     PreparedOp& op = **prepared;
-    Made made;
+    RunResults made;
     made.forward = RunForward(backend_, op, spec, inputs, seed_);
     fail_all(made.forward.faults);
     CheckForwardAgain(op, spec, inputs, made.forward);
-    if (!wants_any_) return made;
+    if (!needs_any_gradient_) return made;
     made.backward = RunBackward(backend_, op, spec, inputs, made.forward, gradients, seed_);
     fail_all(made.backward.faults);
     const BackwardResult again =
         RunBackward(backend_, op, spec, inputs, made.forward, gradients, seed_);
-    if (again.gradients != made.backward.gradients) Fail("a second backward gives other bits");
+    if (again.gradients != made.backward.gradients) Fail("a second backward differs");
     return made;
   }
 
@@ -220,7 +221,7 @@ class Comparison {
                          const ForwardResult& forward) {
     const ForwardResult again = RunForward(backend_, op, spec, inputs, seed_);
     if (again.outputs != forward.outputs || again.statistic != forward.statistic) {
-      Fail("a second forward gives other bits");
+      Fail("a second forward differs");
     }
     if (!RuleOf(spec.type).is_elementwise() || spec.outputs[0].bytes() == 0) return;
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -230,12 +231,12 @@ class Comparison {
       const ForwardResult in_place =
           RunForward(backend_, op, spec, inputs, seed_, -1, static_cast<int64_t>(i));
       if (in_place.outputs[0] != forward.outputs[0]) {
-        Fail(fmt::format("in place of input {} it differs", i));
+        Fail(fmt::format("the result in place of input {} differs", i));
       }
     }
   }
 
-  void Compare(const Made& wide, const Made& narrow) {
+  void Compare(const RunResults& wide, const RunResults& narrow) {
     for (size_t i = 0; i < wide_.outputs.size(); ++i) {
       if (!wide_.outputs[i].is_present) continue;
       CompareValues(
@@ -255,12 +256,12 @@ class Comparison {
   void CompareStatistics(const Blob& wide, const Blob& narrow) {
     const Statistic statistic = RuleOf(wide_.type).statistic;
     if (statistic == Statistic::kPoolIndices || statistic == Statistic::kTopIndices) {
-      // One for each element of the output, in the same order.
+      // One per output element, in the same order.
       Operand positions{true, ElementType::kInt32, wide_.outputs[0].dims};
       const Tensor expected = FromBytes(wide, positions);
       positions.is_channels_last = narrow_.outputs[0].is_channels_last;
       if (ToModel(FromBytes(narrow, positions), positions).values != expected.values) {
-        Fail("it saves other positions");
+        Fail("the saved positions differ");
       }
       return;
     }
@@ -290,10 +291,10 @@ class Comparison {
   Backend& backend_;
   const OpCase case_;
   const uint64_t seed_;
-  bool wants_any_ = false;
+  bool needs_any_gradient_ = false;
   OpSpec wide_;
   OpSpec narrow_;
-  OpSpec described_;  // The narrow one, on tensors as they lie in memory.
+  OpSpec described_;  // The narrow spec, describing tensors as they lie in memory.
   std::string order_;
   std::vector<Tensor> wide_inputs_;
   std::vector<Tensor> narrow_inputs_;

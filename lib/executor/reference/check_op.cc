@@ -15,11 +15,11 @@ namespace ckplan::reference {
 
 namespace {
 
-// An input is moved by this fraction of its value, and at least by this amount. The error of
+// Inputs are perturbed by this fraction of their value, and at least by this amount. The error of
 // central differences is of the order of its square.
 constexpr double kStep = 1e-5;
-// Numbers of elements of an input at which differences are taken. Large inputs get fewer, because
-// each difference runs the reference twice.
+// How many elements of an input are differenced. Large inputs get fewer, because each difference
+// runs the reference twice.
 #ifdef CKPLAN_SANITIZED  // Sanitizers check the kernels' memory and slow the references down.
 constexpr int64_t kMaxDifferences = 8;
 constexpr int64_t kMinDifferences = 1;
@@ -52,7 +52,8 @@ class Checker {
 
  private:
   void Fail(const std::string& what) {
-    faults_.push_back(fmt::format("{} [seed {}, wants {}]: {}", case_.text, seed_, variant_, what));
+    faults_.push_back(
+        fmt::format("{} [seed {}, gradients {}]: {}", case_.text, seed_, variant_, what));
   }
   void FailAll(const std::vector<std::string>& faults) {
     for (const std::string& fault : faults) Fail(fault);
@@ -95,13 +96,13 @@ class Checker {
     }
   }
 
-  void CheckVariant(const std::vector<bool>& wants, const std::vector<bool>& arrives) {
+  void CheckVariant(const std::vector<bool>& needs_gradient, const std::vector<bool>& arrives) {
     variant_.clear();
-    for (const bool want : wants) variant_ += want ? '1' : '0';
+    for (const bool is_needed : needs_gradient) variant_ += is_needed ? '1' : '0';
     variant_ += "<-";
     for (const bool arrive : arrives) variant_ += arrive ? '1' : '0';
     OpSpec spec = case_.spec;
-    SetGradientRoles(spec, wants, is_constant_, arrives);
+    SetGradientRoles(spec, needs_gradient, is_constant_, arrives);
     auto prepared = backend_.Prepare(spec);
     if (!prepared.ok()) return Fail(prepared.error().message);
     PreparedOp& op = **prepared;
@@ -113,21 +114,22 @@ class Checker {
               fmt::format("output {}", i));
     }
     CheckForwardAgain(op, spec, forward);
-    if (std::find(wants.begin(), wants.end(), true) != wants.end()) {
+    if (std::find(needs_gradient.begin(), needs_gradient.end(), true) != needs_gradient.end()) {
       CheckBackward(op, spec, forward, arrives);
     }
   }
 
   void CheckForwardAgain(PreparedOp& op, const OpSpec& spec, const ForwardResult& forward) {
     const ForwardResult again = RunForward(backend_, op, spec, inputs_, seed_);
-    if (again.outputs != forward.outputs) Fail("a second forward gives other bits");
-    if (again.statistic != forward.statistic) Fail("a second forward gives another statistic");
+    if (again.outputs != forward.outputs) Fail("a second forward differs");
+    if (again.statistic != forward.statistic) Fail("the statistic of a second forward differs");
     for (size_t i = 0; spec.outputs.size() > 1 && i < spec.outputs.size(); ++i) {
       if (!spec.outputs[i].is_present || spec.outputs[i].is_read_by_backward) continue;
       ForwardResult other = RunForward(backend_, op, spec, inputs_, seed_, static_cast<int64_t>(i));
       FailAll(other.faults);
       other.outputs[i] = forward.outputs[i];
-      if (other.outputs != forward.outputs) Fail(fmt::format("without output {} it differs", i));
+      if (other.outputs != forward.outputs)
+        Fail(fmt::format("the result without output {} differs", i));
     }
     for (size_t i = 0; i < inputs_.size(); ++i) {
       const bool is_elementwise = RuleOf(spec.type).is_elementwise();
@@ -136,7 +138,7 @@ class Checker {
       const ForwardResult in_place =
           RunForward(backend_, op, spec, inputs_, seed_, -1, static_cast<int64_t>(i));
       if (in_place.outputs[0] != forward.outputs[0]) {
-        Fail(fmt::format("in place of input {} it differs", i));
+        Fail(fmt::format("the result in place of input {} differs", i));
       }
     }
   }
@@ -151,7 +153,7 @@ class Checker {
     FailAll(first.faults);
     const BackwardResult second =
         RunBackward(backend_, op, spec, inputs_, forward, arriving, seed_);
-    if (first.gradients != second.gradients) Fail("a second backward gives other bits");
+    if (first.gradients != second.gradients) Fail("a second backward differs");
     for (size_t i = 0; i < inputs_.size(); ++i) {
       if (!spec.inputs[i].has_gradient) continue;
       const Tensor& expected = NumericGradient(arriving, arrives, i);
@@ -163,8 +165,8 @@ class Checker {
     }
   }
 
-  // Returns the gradient of the sum of all outputs, each weighted with its arriving gradient. In a
-  // large input only some elements are differenced; the others stay NaN.
+  // Returns the gradient of the sum of all outputs, each weighted with its arriving gradient. Only
+  // some elements of a large input are differenced; the others stay NaN.
   const Tensor& NumericGradient(const std::vector<Tensor>& arriving,
                                 const std::vector<bool>& arrives, size_t position) {
     const auto [found, is_new] = numeric_.try_emplace({arrives, position});
@@ -181,18 +183,19 @@ class Checker {
       const double at = inputs_[position][i];
       const double step = kStep * std::max(1.0, std::abs(at));
       inputs[position][i] = at + step;
-      const double above = Weigh(Evaluate(inputs), arriving);
+      const double above = SumWeightedDifferences(Evaluate(inputs), arriving);
       inputs[position][i] = at - step;
-      const double below = Weigh(Evaluate(inputs), arriving);
+      const double below = SumWeightedDifferences(Evaluate(inputs), arriving);
       inputs[position][i] = at;
       gradient[i] = (above - below) / (2 * step);
     }
     return gradient;
   }
 
-  // Sums the weighted differences from the expected outputs. Summing the outputs themselves would
-  // lose small changes to rounding.
-  double Weigh(const std::vector<Tensor>& outputs, const std::vector<Tensor>& weights) const {
+  // Sums the weighted differences from the expected outputs. Summing the outputs would lose small
+  // changes to rounding.
+  double SumWeightedDifferences(const std::vector<Tensor>& outputs,
+                                const std::vector<Tensor>& weights) const {
     double sum = 0;
     for (size_t i = 0; i < outputs.size(); ++i) {
       for (int64_t k = 0; k < weights[i].size(); ++k) {

@@ -1,11 +1,11 @@
-// Compares an operator of a backend with its reference.
+// Compares a backend's operator with its reference.
 //
-//   Forward   equals the reference; the same bits twice, at other addresses, in place of an input
-//             (elementwise operators) and with an output left out; writes all of its outputs and
-//             statistic, nothing else, and no input.
+//   Forward   equals the reference; the same bits when repeated, at other addresses, in place
+//             of an input (elementwise operators) and with an output left out; writes all of
+//             its outputs and its statistic, and nothing else.
 //   Backward  equals central differences of the reference, for all inputs at once and for each
-//             alone, for all arriving gradients and for each alone; sees only what the table of
-//             lib/problem/ops lets it read; the same bits twice.
+//             alone, for all arriving gradients and for each alone; reads only what the table
+//             in lib/problem/ops allows; the same bits when repeated.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -22,16 +22,15 @@
 
 namespace ckplan::reference {
 
-// Random contents are generated from the seed. Returns the faults, each with the case and the seed;
-// empty if there are none.
+// Random contents are generated from the seed. Returns the faults, each with the case and the seed.
 std::vector<std::string> CheckOp(Backend& backend, const CaseRow& row, uint64_t seed);
 
 }  // namespace ckplan::reference
 
 namespace ckplan {
 
-// Tests the reasons for which operators are refused. Each row has an operator in the grammar of
-// op_case.h and a part of the message. The rows of op_case.h hold operators that are accepted.
+// Tests why operators are rejected. Each row has an operator in op_case.h's grammar and a part of
+// the message. op_case.h's own rows are operators that are accepted.
 struct Refusal {
   reference::CaseRow op;
   std::string_view message;
@@ -40,8 +39,8 @@ struct Refusal {
 
 inline constexpr ErrorCode kUnsupported = ErrorCode::kUnsupported;
 
-// The gradient of every float input of the batch is requested, and backward reads the constants.
-// The statistic has more bytes than any operator in these tests needs.
+// Requests the gradient of every float input of the batch; backward reads the constants. The
+// statistic is larger than any operator in these tests needs.
 inline OpSpec SpecOf(const reference::CaseRow& row) {
   const reference::OpCase parsed = ParseCase(row);
   OpSpec spec = parsed.spec;

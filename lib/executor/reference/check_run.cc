@@ -53,7 +53,7 @@ using Buffers = std::vector<std::unique_ptr<WatchedBuffer>>;
 void CheckGuards(const Buffers& buffers, std::string_view what, std::vector<std::string>& faults) {
   for (size_t i = 0; i < buffers.size(); ++i) {
     if (buffers[i] != nullptr && !buffers[i]->AreGuardsIntact()) {
-      faults.push_back(fmt::format("it writes outside of {} {}", what, i));
+      faults.push_back(fmt::format("it writes outside {} {}", what, i));
     }
   }
 }
@@ -77,12 +77,12 @@ std::vector<const void*> Addresses(const Buffers& buffers) {
   return addresses;
 }
 
-// Returns memory for a statistic or a workspace, or null if it has no bytes.
+// Allocates a statistic or a workspace; null for 0 bytes.
 std::unique_ptr<WatchedBuffer> Scratch(Backend& backend, int64_t bytes) {
   return bytes == 0 ? nullptr : std::make_unique<WatchedBuffer>(backend, bytes);
 }
 
-// Returns buffers with the contents of `tensors`, except tensors that backward may not read.
+// Returns buffers with the contents of `tensors`, except tensors that backward must not read.
 Buffers Fill(Backend& backend, const std::vector<Tensor>& tensors, std::vector<Blob>& contents,
              const std::vector<Operand>* read_by_backward) {
   Buffers buffers(tensors.size());
@@ -228,7 +228,7 @@ ForwardResult RunForward(Backend& backend, PreparedOp& op, const OpSpec& spec,
     }
   }
   if (FirstPoisoned(result.statistic, ElementType::kInt32) >= 0) {
-    result.faults.push_back("it leaves a part of the statistic unwritten");
+    result.faults.push_back("it leaves part of the statistic unwritten");
   }
   return result;
 }

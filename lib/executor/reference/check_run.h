@@ -1,5 +1,5 @@
 // Runs one operator on one backend and watches its memory: every buffer lies between guard bytes,
-// and memory that the operator must write is poisoned first.
+// and memory that the operator must write starts poisoned.
 #pragma once
 
 #include <memory>
@@ -36,19 +36,19 @@ std::vector<unsigned char> ToBytes(const Tensor& tensor);
 // Decodes bytes of the operand's type and dimensions.
 Tensor FromBytes(const std::vector<unsigned char>& bytes, const Operand& operand);
 
-// Returns the index of the first element that still holds poison, or -1 if there is none.
+// Returns the index of the first element that still holds poison, or -1.
 int64_t FirstPoisoned(const std::vector<unsigned char>& bytes, ElementType type);
 
 using Blob = std::vector<unsigned char>;
 
 struct ForwardResult {
-  std::vector<Blob> outputs;  // Empty where the output is absent or left out.
+  std::vector<Blob> outputs;  // Empty for absent outputs.
   Blob statistic;
   std::vector<std::string> faults;  // Broken guards, changed inputs, unwritten bytes.
 };
 
 struct BackwardResult {
-  std::vector<Blob> gradients;  // By position of the inputs; empty where no gradient is requested.
+  std::vector<Blob> gradients;  // By input position; empty unless requested.
   std::vector<std::string> faults;
 };
 

@@ -9,7 +9,7 @@ namespace ckplan::reference {
 
 namespace {
 
-// Elementwise functions of two inputs, folded over any number of them.
+// Elementwise functions of two inputs, folded over any number of inputs.
 
 // F is double(const OpSpec&, double a, double b); it is applied from left to right.
 
@@ -108,7 +108,7 @@ constexpr FunctionRow kActivationReferences[] = {
 constexpr CaseRow kActivationCases[] = {
     {"Relu", "f2x3x5 -> f2x3x5"},
     {"Relu", "f0x3 -> f0x3"},
-    {"Relu", "f40007 -> f40007"},  // More than one thread's part, and not a multiple of it.
+    {"Relu", "f40007 -> f40007"},  // More than one thread's share, and not a multiple of it.
     {"Relu", "i5(-3..3) -> i5"},
     {"LeakyRelu", "f31 -> f31"},
     {"LeakyRelu", "f31 -> f31", "alpha=0.3"},
@@ -276,7 +276,7 @@ constexpr CaseRow kClipCastCases[] = {
     {"Clip", "f31 fs=[-0.5] fs=[1.1] -> f31"},
     {"Clip", "f31 _ fs=[1.1] -> f31"},
     {"Clip", "f31 fs=[0] -> f31"},
-    {"Clip", "f31 fs*@[-1] fs*@[0.5] -> f31"},  // Not known before the step.
+    {"Clip", "f31 fs*@[-1] fs*@[0.5] -> f31"},  // Unknown before the step.
     {"Clip", "f31 -> f31"},
     {"Clip", "i9(-9..9) is=[-2] is=[3] -> i9"},
     {"Clip@6", "f31 -> f31", "min=-1.0 max=0.75"},

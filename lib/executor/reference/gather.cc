@@ -8,16 +8,15 @@ namespace ckplan::reference {
 
 namespace {
 
-// Reads indices, and combines elements with updates.
+// Reads indices and combines elements with updates.
 
 int64_t AxisOf(const OpSpec& spec, const Tensor& data) {
   const int64_t axis = spec.Int("axis", 0);
   return axis < 0 ? axis + data.rank() : axis;
 }
 
-// Returns the index counted from 0; negative indices count from the end. Returns -1 if the index is
-// out of range.
-int64_t Normal(double index, int64_t size) {
+// Converts a possibly negative index to one counted from 0; -1 if it is out of range.
+int64_t NormalIndex(double index, int64_t size) {
   const auto at = static_cast<int64_t>(index < 0 ? index + static_cast<double>(size) : index);
   return at >= 0 && at < size ? at : -1;
 }
@@ -36,7 +35,7 @@ void Gather(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor
   const int64_t rank = inputs[1].rank();
   ForEach(outputs[0].dims, [&](const Index& index, int64_t i) {
     const Index place(index.begin() + axis, index.begin() + axis + rank);
-    const int64_t at = Normal(inputs[1][Offset(inputs[1], place)], inputs[0].dim(axis));
+    const int64_t at = NormalIndex(inputs[1][Offset(inputs[1], place)], inputs[0].dim(axis));
     Index from(index.begin(), index.begin() + axis);
     from.push_back(at);
     from.insert(from.end(), index.begin() + axis + rank, index.end());
@@ -44,8 +43,7 @@ void Gather(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor
   });
 }
 
-// Returns the index in the data that a tuple names, from axis `begin` on; the result is empty if
-// the index is out of range.
+// Returns the data index that a tuple names, from axis `begin` on; empty if it is out of range.
 Index TupleAt(const Tensor& data, const Tensor& indices, const Index& place, size_t begin) {
   Index tuple;
   Index member = place;
@@ -53,7 +51,7 @@ Index TupleAt(const Tensor& data, const Tensor& indices, const Index& place, siz
   for (int64_t k = 0; k < indices.dims.back(); ++k) {
     member.back() = k;
     const size_t axis = begin + static_cast<size_t>(k);
-    const int64_t at = Normal(indices[Offset(indices, member)], data.dims[axis]);
+    const int64_t at = NormalIndex(indices[Offset(indices, member)], data.dims[axis]);
     if (at < 0) return {};
     tuple.push_back(at);
   }
@@ -144,7 +142,7 @@ void GatherElements(const OpSpec& spec, std::span<const Tensor> inputs, std::spa
   const int64_t axis = AxisOf(spec, inputs[0]);
   ForEach(outputs[0].dims, [&](const Index& index, int64_t i) {
     Index from = index;
-    const int64_t at = Normal(inputs[1][i], inputs[0].dim(axis));
+    const int64_t at = NormalIndex(inputs[1][i], inputs[0].dim(axis));
     from[static_cast<size_t>(axis)] = at;
     int64_t offset = 0;  // Not Offset, which broadcasts: the data may be larger than the indices.
     for (size_t k = 0; k < from.size(); ++k) offset = offset * inputs[0].dims[k] + from[k];
@@ -158,7 +156,7 @@ void ScatterElements(const OpSpec& spec, std::span<const Tensor> inputs,
   outputs[0].values = inputs[0].values;
   ForEach(inputs[1].dims, [&](const Index& index, int64_t i) {
     Index to = index;
-    const int64_t at = Normal(inputs[1][i], inputs[0].dim(axis));
+    const int64_t at = NormalIndex(inputs[1][i], inputs[0].dim(axis));
     to[static_cast<size_t>(axis)] = at;
     if (at < 0) return;
     double& value = outputs[0][Offset(outputs[0], to)];

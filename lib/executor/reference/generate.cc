@@ -1,4 +1,4 @@
-// Tensors made from shapes and a few numbers.
+// Tensors generated from shapes and a few numbers.
 #include "lib/executor/reference/op_case.h"
 
 namespace ckplan::reference {
@@ -107,7 +107,7 @@ constexpr CaseRow kGenerateCases[] = {
 std::span<const FunctionRow> GenerateReferences() { return kGenerateReferences; }
 std::span<const CaseRow> GenerateCases() { return kGenerateCases; }
 
-// Random operators have no reference; the tests of the backends have cases for them.
+// Random operators have no reference. The backends' tests have cases for them.
 std::span<const FunctionRow> RandomReferences() { return {}; }
 std::span<const CaseRow> RandomCases() { return {}; }
 

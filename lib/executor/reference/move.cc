@@ -8,7 +8,7 @@ namespace ckplan::reference {
 
 namespace {
 
-// Reads axes, for the references of data movements.
+// Axes of data movements.
 
 size_t NormalAxis(int64_t axis, const Tensor& tensor) {
   return static_cast<size_t>(axis < 0 ? axis + tensor.rank() : axis);
@@ -20,7 +20,7 @@ std::vector<int64_t> Ints(const Tensor& tensor) {
   return values;
 }
 
-// Returns the contents of an input, or of the attribute that older opsets have instead.
+// Returns the contents of an input, or of the attribute that older opsets use instead.
 std::vector<int64_t> IntsOf(const OpSpec& spec, std::span<const Tensor> inputs, size_t input,
                             std::string_view attribute) {
   if (input < inputs.size() && inputs[input].is_present) return Ints(inputs[input]);

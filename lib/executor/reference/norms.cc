@@ -11,13 +11,12 @@ namespace ckplan::reference {
 
 namespace {
 
-// Steps that several normalisations share.
+// Code that several normalisations share.
 struct Moments {
   double mean = 0, variance = 0;
 };
 
-// Returns the moments of each group; elements for which `group_of` returns the same number form a
-// group.
+// Returns the moments of each group. Elements with the same `group_of` form a group.
 std::map<int64_t, Moments> MomentsBy(const Tensor& x,
                                      const std::function<int64_t(const Index&)>& group_of) {
   std::map<int64_t, std::vector<double>> groups;
@@ -92,7 +91,7 @@ void InstanceNormalization(const OpSpec& spec, std::span<const Tensor> inputs,
   });
 }
 
-// Scale and bias have one number per channel; up to opset 20 they have one per group.
+// Scale and bias have one number per channel; up to opset 20, one per group.
 void GroupNormalization(const OpSpec& spec, std::span<const Tensor> inputs,
                         std::span<Tensor> outputs) {
   const Tensor& x = inputs[0];
@@ -136,7 +135,7 @@ std::span<const CaseRow> GroupNormCases() { return kGroupNormCases; }
 
 namespace {
 
-// Returns the size of a row; the elements from `axis` on are normalised together.
+// Returns the row size; elements from `axis` on are normalised together.
 int64_t RowSize(const OpSpec& spec, const Tensor& x) {
   int64_t axis = spec.Int("axis", -1);
   if (axis < 0) axis += x.rank();

@@ -25,7 +25,7 @@ int64_t ParseInt(std::string_view text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   CKPLAN_CHECK(error == std::errc() && end == text.data() + text.size(),
-               "an integer of a case is one: " + std::string(text));
+               "a case has a valid integer: " + std::string(text));
   return value;
 }
 
@@ -34,7 +34,7 @@ double ParseReal(std::string_view text) {
   char* end = nullptr;
   const double value = std::strtod(copy.c_str(), &end);
   CKPLAN_CHECK(end != nullptr && *end == '\0' && !copy.empty(),
-               "a number of a case is one: " + copy);
+               "a case has a valid number: " + copy);
   return value;
 }
 
@@ -43,17 +43,17 @@ bool IsReal(std::string_view text) {
          text.find("nan") < text.size();
 }
 
-std::string_view Inside(std::string_view text) { return text.substr(1, text.size() - 2); }
+std::string_view StripBrackets(std::string_view text) { return text.substr(1, text.size() - 2); }
 
 AttributeValue ParseAttribute(std::string_view text) {
   CKPLAN_CHECK(!text.empty(), "an attribute has a value");
-  if (text[0] == '\'') return std::string(Inside(text));
+  if (text[0] == '\'') return std::string(StripBrackets(text));
   if (text[0] != '[' && text[0] != '{') {
     if (IsReal(text)) return ParseReal(text);
     return ParseInt(text);
   }
   KnownValue list;
-  for (const std::string_view item : SplitText(Inside(text), ',')) {
+  for (const std::string_view item : SplitText(StripBrackets(text), ',')) {
     if (IsReal(text)) {
       list.reals.push_back(ParseReal(item));
     } else {
@@ -74,7 +74,7 @@ ElementType ParseType(char letter) {
     case 'n':
       return ElementType::kInt32;
     default:
-      CKPLAN_CHECK(letter == 'b', "the type of an operand is one of f i n b");
+      CKPLAN_CHECK(letter == 'b', "an operand's type is f, i, n or b");
       return ElementType::kBool;
   }
 }
@@ -85,19 +85,19 @@ void ParseContents(std::string_view text, Operand& operand, Contents& contents) 
   contents.high = is_float ? 2 : 1;
   if (text.empty()) return;
   if (text[0] == '(') {
-    const std::string_view range = Inside(text);
+    const std::string_view range = StripBrackets(text);
     const size_t dots = range.find("..");
-    CKPLAN_CHECK(dots != std::string_view::npos, "a range of a case has two ends");
+    CKPLAN_CHECK(dots != std::string_view::npos, "a case's range has two ends");
     contents.low = ParseReal(range.substr(0, dots));
     contents.high = ParseReal(range.substr(dots + 2));
     return;
   }
   CKPLAN_CHECK(text.size() >= 3 && text[1] == '[', "contents are =[...] or @[...]");
-  for (const std::string_view item : SplitText(Inside(text.substr(1)), ',')) {
+  for (const std::string_view item : SplitText(StripBrackets(text.substr(1)), ',')) {
     contents.values.push_back(ParseReal(item));
   }
   CKPLAN_CHECK(static_cast<int64_t>(contents.values.size()) == operand.elements(),
-               "contents fit the dimensions: " + std::string(text));
+               "a case's contents fit its dimensions: " + std::string(text));
   if (text[0] != '=') return;
   contents.is_constant = true;
   operand.known.emplace();
@@ -105,8 +105,8 @@ void ParseContents(std::string_view text, Operand& operand, Contents& contents) 
     operand.known->reals = contents.values;
     return;
   }
-  // Integers are not parsed as real numbers, because double precision cannot hold the largest ones.
-  for (const std::string_view item : SplitText(Inside(text.substr(1)), ',')) {
+  // Integers are not parsed as real numbers, because doubles cannot represent the largest ones.
+  for (const std::string_view item : SplitText(StripBrackets(text.substr(1)), ',')) {
     operand.known->ints.push_back(ParseInt(item));
   }
 }
@@ -254,11 +254,11 @@ void MarkReads(OpSpec& spec, Autograd autograd) {
 
 }  // namespace
 
-void SetGradientRoles(OpSpec& spec, const std::vector<bool>& wants,
+void SetGradientRoles(OpSpec& spec, const std::vector<bool>& needs_gradient,
                       const std::vector<bool>& is_constant, const std::vector<bool>& arrives,
                       Autograd autograd) {
   for (size_t i = 0; i < spec.inputs.size(); ++i) {
-    spec.inputs[i].has_gradient = wants[i];
+    spec.inputs[i].has_gradient = needs_gradient[i];
     spec.inputs[i].is_read_by_backward = is_constant[i] && spec.inputs[i].is_present;
   }
   for (size_t i = 0; i < spec.outputs.size(); ++i) {
@@ -266,21 +266,23 @@ void SetGradientRoles(OpSpec& spec, const std::vector<bool>& wants,
     spec.outputs[i].is_read_by_backward = false;
   }
   spec.statistic_bytes = 0;
-  if (std::find(wants.begin(), wants.end(), true) != wants.end()) MarkReads(spec, autograd);
+  if (std::find(needs_gradient.begin(), needs_gradient.end(), true) != needs_gradient.end())
+    MarkReads(spec, autograd);
 }
 
 OpSpec SpecOfCase(const CaseRow& row, Autograd autograd) {
   OpCase parsed = ParseCase(row);
-  std::vector<bool> wants, is_constant, arrives;
+  std::vector<bool> needs_gradient, is_constant, arrives;
   for (size_t i = 0; i < parsed.contents.size(); ++i) {
-    wants.push_back(parsed.contents[i].needs_gradient && IsDifferentiable(parsed.spec, i));
+    needs_gradient.push_back(parsed.contents[i].needs_gradient && IsDifferentiable(parsed.spec, i));
     is_constant.push_back(parsed.contents[i].is_constant);
   }
-  const bool has_any = std::find(wants.begin(), wants.end(), true) != wants.end();
+  const bool has_any =
+      std::find(needs_gradient.begin(), needs_gradient.end(), true) != needs_gradient.end();
   for (const Operand& output : parsed.spec.outputs) {
     arrives.push_back(has_any && output.is_present && IsFloat(output.type));
   }
-  SetGradientRoles(parsed.spec, wants, is_constant, arrives, autograd);
+  SetGradientRoles(parsed.spec, needs_gradient, is_constant, arrives, autograd);
   return std::move(parsed.spec);
 }
 

@@ -16,7 +16,7 @@ struct Tap {
   double weight;
 };
 
-// The taps of one index of the output's axis. If there are none, the element gets a fill value.
+// The taps of one output index along an axis. Without taps, the element gets a fill value.
 using Taps = std::vector<Tap>;
 
 // Returns the weighted sum over all combinations of the axes' taps.
@@ -43,8 +43,7 @@ void Apply(const Tensor& x, const std::vector<std::vector<Taps>>& axes, double f
 
 // ---- Pad ----------------------------------------------------------------------------------------
 
-// Moves an outside position step by step to the inside: each step reflects it at an edge or wraps
-// it around.
+// Moves an outside position inside step by step, reflecting it at an edge or wrapping it around.
 Taps PaddedTap(const std::string& mode, int64_t at, int64_t first, int64_t last) {
   const int64_t size = last - first + 1;
   while (at < first || at > last) {
@@ -144,7 +143,7 @@ struct ResizedAxis {
   double scale = 1, begin = 0, end = 1;
 };
 
-double Original(const std::string& mode, const ResizedAxis& axis, double x) {
+double SourceCoordinate(const std::string& mode, const ResizedAxis& axis, double x) {
   const double output_width = axis.scale * static_cast<double>(axis.input);
   const auto input_width = static_cast<double>(axis.input);
   if (mode == "align_corners") {
@@ -184,7 +183,7 @@ Taps TapsAt(const OpSpec& spec, const ResizedAxis& axis, int64_t index) {
   const bool is_old = spec.type == "Upsample" || spec.opset < 11;
   const std::string coordinates =
       spec.String("coordinate_transformation_mode", is_old ? "asymmetric" : "half_pixel");
-  const double x = Original(coordinates, axis, static_cast<double>(index));
+  const double x = SourceCoordinate(coordinates, axis, static_cast<double>(index));
   const auto last = static_cast<double>(axis.input - 1);
   if (coordinates == "tf_crop_and_resize" && (x < 0 || x > last)) return {};
   std::string mode = spec.String("mode", "nearest");
@@ -193,7 +192,7 @@ Taps TapsAt(const OpSpec& spec, const ResizedAxis& axis, int64_t index) {
   const double stretch = spec.Int("antialias", 0) != 0 ? std::min(1.0, axis.scale) : 1.0;
   Taps taps;
   double sum = 0;
-  // This is far more than any filter reaches.
+  // Far more than any filter reaches.
   const auto reach = static_cast<int64_t>(4 / stretch) + 2;
   for (int64_t i = static_cast<int64_t>(x) - reach; i <= static_cast<int64_t>(x) + reach; ++i) {
     const bool is_outside = i < 0 || i >= axis.input;
@@ -207,7 +206,7 @@ Taps TapsAt(const OpSpec& spec, const ResizedAxis& axis, int64_t index) {
   return taps;
 }
 
-// Reads scales, sizes and regions from the operand or attribute in which the opset has them.
+// Reads scales, sizes and regions from the operand or attribute that the opset uses.
 std::vector<ResizedAxis> AxesOf(const OpSpec& spec, std::span<const Tensor> inputs,
                                 const Tensor& y) {
   const Tensor& x = inputs[0];
@@ -231,9 +230,9 @@ std::vector<ResizedAxis> AxesOf(const OpSpec& spec, std::span<const Tensor> inpu
                        static_cast<double>(axes[resized[i]].input));
     }
     const std::string policy = spec.String("keep_aspect_ratio_policy", "stretch");
-    const auto [least, most] = std::minmax_element(scales.begin(), scales.end());
+    const auto [min, max] = std::minmax_element(scales.begin(), scales.end());
     if (policy != "stretch" && !scales.empty()) {
-      scales.assign(scales.size(), double{policy == "not_larger" ? *least : *most});
+      scales.assign(scales.size(), double{policy == "not_larger" ? *min : *max});
     }
   }
   for (size_t i = 0; i < resized.size(); ++i) {

@@ -87,7 +87,7 @@ constexpr CaseRow kMatMulCases[] = {
     {"Gemm", "f40x3~ f3x2048! f2048! -> f40x2048", "alpha=0.5", 1e-4},
     {"MatMul", "f2x2x20x24 f2x2x24x20 -> f2x2x20x20"},
     {"MatMul",
-     "f2x3x4x5 f2x1x5x6 -> f2x3x4x6"},  // Joined into one matrix with three times the rows.
+     "f2x3x4x5 f2x1x5x6 -> f2x3x4x6"},  // Joined into one matrix with three times as many rows.
     {"MatMul", "f2x3x4x5 f3x5x6 -> f2x3x4x6"},
     {"MatMul", "f4x5 f2x3x5x6 -> f2x3x4x6"},
 };
@@ -102,7 +102,7 @@ std::span<const CaseRow> MatMulCases() { return kMatMulCases; }
 namespace {
 
 // Returns the label of each axis of a term. A letter is its own label. The axes of an ellipsis,
-// which are those that the letters leave over, are numbered from the last one.
+// those without letters, are numbered from the last one.
 std::vector<int> LabelsOf(const std::string& term, size_t rank) {
   std::vector<int> labels;
   const auto dots = static_cast<size_t>(std::count(term.begin(), term.end(), '.'));
@@ -117,7 +117,7 @@ std::vector<int> LabelsOf(const std::string& term, size_t rank) {
   return labels;
 }
 
-// Visits all combinations of the labels' values and adds each product to its element of the result.
+// Visits all combinations of label values and adds each product to its element of the result.
 void Einsum(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   std::vector<std::string> terms(1);
   for (const char c : spec.String("equation", "")) {

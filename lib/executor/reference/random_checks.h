@@ -1,6 +1,6 @@
 // Tests of random operators, which have no reference. Their output must have the specified
-// distribution and be equal for equal seeds. Dropout must drop the same elements of the gradient as
-// of the values.
+// distribution and be equal for equal seeds. Dropout must drop the same elements of values and
+// gradients.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@
 
 namespace ckplan::reference {
 
-// An operator with inputs that each hold one repeated value.
+// An operator whose inputs each repeat one value.
 struct DrawnOp {
   OpSpec spec;
   std::unique_ptr<Backend> backend;
@@ -26,22 +26,23 @@ struct DrawnOp {
   std::vector<Tensor> inputs;
 };
 
-// `value` is what every input that is present repeats.
+// Every present input repeats `value`.
 inline DrawnOp DrawnFrom(std::unique_ptr<Backend> backend, const CaseRow& row, double value) {
   DrawnOp drawn;
   drawn.backend = std::move(backend);
   const OpCase parsed = ParseCase(row);
   drawn.spec = parsed.spec;
-  std::vector<bool> wants, constant;
+  std::vector<bool> needs_gradient, constant;
   for (size_t i = 0; i < drawn.spec.inputs.size(); ++i) {
     const Operand& operand = drawn.spec.inputs[i];
-    wants.push_back(IsDifferentiable(drawn.spec, i));
+    needs_gradient.push_back(IsDifferentiable(drawn.spec, i));
     constant.push_back(parsed.contents[i].is_constant);
     const auto count = static_cast<size_t>(operand.elements());
     drawn.inputs.push_back({operand.is_present, operand.type, operand.dims,
                             std::vector<double>(operand.is_present ? count : 0, value)});
   }
-  SetGradientRoles(drawn.spec, wants, constant, std::vector<bool>(drawn.spec.outputs.size(), true));
+  SetGradientRoles(drawn.spec, needs_gradient, constant,
+                   std::vector<bool>(drawn.spec.outputs.size(), true));
   drawn.op = std::move(drawn.backend->Prepare(drawn.spec).value());
   return drawn;
 }

@@ -18,7 +18,7 @@ struct Recurrent {
   int64_t steps, batch, width, hidden;
 
   bool Has(size_t input) const { return input < inputs.size() && inputs[input].is_present; }
-  // Returns the product of row `row` of W and the input of sample n at step t, plus the bias of W.
+  // Returns the product of row `row` of W and sample n's input at step t, plus W's bias.
   double Input(int64_t direction, int64_t row, int64_t t, int64_t n) const {
     double sum = 0;
     const int64_t rows = inputs[1].dim(1);
@@ -28,7 +28,7 @@ struct Recurrent {
     }
     return sum + Bias(direction, row);
   }
-  // Returns the product of row `row` of R and the state of a sample, plus the bias of R.
+  // Returns the product of row `row` of R and a sample's state, plus R's bias.
   double Recurrence(int64_t direction, int64_t row, const std::vector<double>& state) const {
     double sum = 0;
     const int64_t rows = inputs[1].dim(1);
@@ -55,8 +55,7 @@ struct Recurrent {
   }
 };
 
-// Calls step(r, direction, t, n, state, cell), which replaces the state and cell of sample n by the
-// next ones.
+// Calls step(r, direction, t, n, state, cell), which advances sample n's state and cell.
 template <typename Step>
 void RunRecurrence(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs,
                    const Step& step) {

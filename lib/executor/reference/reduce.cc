@@ -25,7 +25,7 @@ std::vector<bool> ReducedAxes(const OpSpec& spec, std::span<const Tensor> inputs
   return is_reduced;
 }
 
-// F computes one result: double(std::vector<double> of the elements that are reduced to it).
+// F computes one result from the reduced elements: double(std::vector<double>).
 template <auto F>
 void Reduce(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const std::vector<bool> is_reduced = ReducedAxes(spec, inputs);
@@ -253,7 +253,7 @@ std::span<const CaseRow> ScanCases() { return kScanCases; }
 
 namespace {
 
-// Returns values and indices of the k largest or smallest elements, in order; among equal elements
+// Returns values and indices of the k largest or smallest elements, in order. Among equal elements
 // the first ones win.
 void TopK(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const Tensor& x = inputs[0];

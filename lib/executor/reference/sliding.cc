@@ -9,7 +9,7 @@ namespace ckplan::reference {
 
 namespace {
 
-// The sliding windows of convolutions and pools.
+// Sliding windows of convolutions and pools.
 
 std::vector<int64_t> IntsOr(const OpSpec& spec, std::string_view name, size_t count,
                             int64_t otherwise) {
@@ -53,9 +53,8 @@ Sliding ReadSliding(const OpSpec& spec, const std::vector<int64_t>& in,
   return s;
 }
 
-// For each position of the window at `out`, calls visit(index of x's spatial axes, index in the
-// kernel, whether it lies on x rather than in its padding). Positions beyond the padding are
-// skipped.
+// For each window position at `out`, calls visit(spatial index in x, kernel index, whether it lies
+// on x rather than in its padding). Skips positions beyond the padding.
 template <typename Visit>
 void VisitWindow(const Sliding& s, const Index& out, const Visit& visit) {
   ForEach(s.kernel, [&](const Index& k, int64_t) {
@@ -78,7 +77,7 @@ Index Join(int64_t a, int64_t b, const Index& rest) {
 
 Index Spatial(const Index& index) { return {index.begin() + 2, index.end()}; }
 
-// Returns the number of elements of one channel of one sample.
+// Returns the elements per channel of one sample.
 int64_t Plane(const Tensor& x) { return x.size() / (x.dim(0) * x.dim(1)); }
 
 void Conv(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
@@ -290,7 +289,7 @@ constexpr CaseRow kPoolCases[] = {
 std::span<const FunctionRow> PoolReferences() { return kPoolReferences; }
 std::span<const CaseRow> PoolCases() { return kPoolCases; }
 
-// Col2Im: every element of every block is added at its place on the image.
+// Col2Im: adds every element of every block at its place in the image.
 
 namespace {
 
@@ -305,8 +304,7 @@ void Col2Im(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor
   const std::vector<int64_t> strides = IntsOr(spec, "strides", rank, 1);
   const std::vector<int64_t> dilations = IntsOr(spec, "dilations", rank, 1);
   const std::vector<int64_t> pads = IntsOr(spec, "pads", 2 * rank, 0);
-  // The input's axes are sample, channel, the axes of the block, and the axes of the blocks'
-  // positions.
+  // The input's axes are sample, channel, the block's axes, and the axes of block positions.
   std::vector<int64_t> axes = {outputs[0].dim(0), outputs[0].dim(1)};
   axes.insert(axes.end(), block.begin(), block.end());
   for (size_t k = 0; k < rank; ++k) {
@@ -338,7 +336,7 @@ constexpr CaseRow kCol2ImCases[] = {
     {"Col2Im", "f1x10x12 i3=[3,4,5] i3=[1,1,5] -> f1x2x3x4x5"},
     {"Col2Im", "f2x24x12 i3=[4,5,3] i3=[2,3,2] -> f2x2x4x5x3",
      "strides=[2,1,1] dilations=[1,2,2] pads=[0,1,1,1,0,1]"},
-    // Elements of the image that no block covers, and blocks that lie entirely in the padding.
+    // Image elements that no block covers, and blocks entirely in the padding.
     {"Col2Im", "f2x4x3 i1=[10] i1=[2] -> f2x2x10", "strides=[4]"},
     {"Col2Im", "f1x2x11 i1=[2] i1=[2] -> f1x1x2", "pads=[5,5]"},
     {"Col2Im", "f1x2x3 i1=[1] i1=[2] -> f1x1x1", "pads=[4,4] strides=[3]"},

@@ -1,5 +1,5 @@
 // A tensor of the reference. Every value is a double, which represents float32, int32 and the
-// integers of tests exactly. The code is plain rather than fast.
+// tests' integers exactly. The code favours simplicity over speed.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,7 @@ struct Tensor {
 
 using Index = std::vector<int64_t>;
 
-// Advances `index` to the next element of a row-major tensor of these dimensions; returns false
-// after the last one.
+// Advances `index` to the next element in row-major order; returns false after the last one.
 inline bool NextIndex(Index& index, const std::vector<int64_t>& dims) {
   for (size_t axis = dims.size(); axis-- > 0;) {
     if (++index[axis] < dims[axis]) return true;
@@ -36,8 +35,8 @@ inline bool NextIndex(Index& index, const std::vector<int64_t>& dims) {
   return false;
 }
 
-// Returns the position of an element under broadcasting: an axis of size 1 in the tensor is always
-// read at 0, and leading axes that the tensor lacks are skipped.
+// Returns an element's offset under broadcasting: axes of size 1 are read at 0, and leading axes
+// that the tensor lacks are skipped.
 inline int64_t Offset(const Tensor& tensor, const Index& index) {
   const size_t skipped = index.size() - tensor.dims.size();
   int64_t offset = 0;
@@ -48,7 +47,7 @@ inline int64_t Offset(const Tensor& tensor, const Index& index) {
   return offset;
 }
 
-// Calls body(index, i) for every element of a tensor of these dimensions; i counts them from 0.
+// Calls body(index, i) for every element of a tensor of these dimensions; i counts from 0.
 template <typename Body>
 void ForEach(const std::vector<int64_t>& dims, const Body& body) {
   for (const int64_t dim : dims) {
@@ -61,11 +60,11 @@ void ForEach(const std::vector<int64_t>& dims, const Body& body) {
   } while (NextIndex(index, dims));
 }
 
-// What each operator computes, in double precision and in the plainest way. Tests compare the
-// backends' kernels with it. It shares no code with the kernels, and only tests link it.
+// What each operator computes, in double precision and as simply as possible. Tests compare the
+// backends' kernels with it. It shares no code with them, and only tests link it.
 
-// Computes the values of the outputs that are present. Their types and dimensions are already set,
-// and their values are zeros. Shapes are consistent; the cases ensure that.
+// Computes the present outputs. Their types and dimensions are set, and their values are zeros. The
+// cases ensure consistent shapes.
 using Function = void (*)(const OpSpec& spec, std::span<const Tensor> inputs,
                           std::span<Tensor> outputs);
 
@@ -76,7 +75,7 @@ struct FunctionRow {
 
 // Converts the doubles of a tensor to integers.
 
-// Ends of slices may be the largest int64; as a double it is one larger, which does not fit.
+// A slice may end at the largest int64, which as a double is one larger and doesn't fit.
 inline int64_t ToInteger(double value) {
   constexpr double kBeyond = 9223372036854775808.0;
   return value < kBeyond ? static_cast<int64_t>(value) : INT64_MAX;

@@ -1,4 +1,4 @@
-// Functions of two numbers, which all backends share: arithmetic and logic.
+// Functions of two numbers that all backends share: arithmetic and logic.
 #pragma once
 
 #include <math.h>
@@ -20,7 +20,7 @@ namespace ckplan::scalar {
 //     CKPLAN_DEVICE static float Second(float a, float b, float y);   dy/db
 //   };
 //
-// First and Second are given undefined numbers for operands that they do not read.
+// Operands that First and Second do not read are passed as undefined numbers.
 struct Partial {
   bool reads_a = false;
   bool reads_b = false;
@@ -145,7 +145,7 @@ struct Modulo {
   }
 };
 
-// The larger and the smaller operand; a NaN prevails.
+// The larger and the smaller operand; NaN if either is NaN.
 struct Larger {
   template <typename T>
   CKPLAN_DEVICE static T Value(T a, T b) {
@@ -159,7 +159,7 @@ struct Smaller {
   }
 };
 
-// Computes x ^ c with a constant c, the usual case in models, many times faster than powf.
+// x ^ c for a constant c, the usual case in models and many times faster than powf.
 struct PowerOf {
   static constexpr Reads kReads = Reads::kInput;
   CKPLAN_DEVICE float Value(float x) const { return powf(x, exponent); }

@@ -1,12 +1,12 @@
-// Integer arithmetic that is defined for all operands: it wraps, and a division by 0 gives 0. Below
-// it the mark of functions that kernels call.
+// Integer arithmetic that is defined for all operands: it wraps, and dividing by 0 gives 0. Also
+// defines CKPLAN_DEVICE, which marks functions that kernels call.
 #pragma once
 
 #include <cstdint>
 #include <type_traits>
 
-// Marks functions that kernels call: nvcc compiles them for the host and for the GPU, and for other
-// compilers they are ordinary functions.
+// Marks functions that kernels call: nvcc compiles them for both host and GPU; other compilers see
+// ordinary functions.
 #ifdef __CUDACC__
 #define CKPLAN_DEVICE __host__ __device__
 #else
@@ -41,7 +41,7 @@ CKPLAN_DEVICE T SafeRemainder(T a, T b) {
   return b == 0 || b == -1 ? T{0} : static_cast<T>(a % b);
 }
 
-// The values of operators that generate tensors.
+// Values of operators that generate tensors.
 
 // Returns element i of Range. Floats are computed in double precision; integers wrap.
 template <typename T>

@@ -1,5 +1,4 @@
-// What random operators make of random bits (lib/executor/scalar/random.h). All backends draw
-// equal numbers.
+// How random operators turn random bits into numbers. All backends draw the same numbers.
 #pragma once
 
 #include <math.h>
@@ -10,8 +9,8 @@
 
 namespace ckplan {
 
-// Random numbers as functions of a seed and a position. There is no state, so any part of a tensor
-// can be drawn again, by any thread, in any order. All backends draw the same numbers.
+// Random numbers as functions of a seed and a position. With no state, any thread can redraw any
+// part of a tensor in any order.
 //
 // Two neighbouring positions share one word: the n-th word of splitmix64 (Steele, Lea, Flood: "Fast
 // Splittable Pseudorandom Number Generators", OOPSLA 2014), started from the scrambled seed.

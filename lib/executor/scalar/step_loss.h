@@ -1,6 +1,6 @@
 // The loss of a training step (lib/executor/core/loss.h), in parts that the host and a GPU compute
-// to the same bits: numbers of the seed by their index, sums in an order that depends only on the
-// shape, and e^x and ln x of operations that round alike everywhere.
+// bitwise equally: random numbers by index, sums in an order that depends only on the shape, and
+// e^x and ln x built from operations that round alike everywhere.
 #pragma once
 
 #include <math.h>
@@ -15,14 +15,14 @@
 
 namespace ckplan::scalar {
 
-// A sum over elements has at most this many parts: part p adds the elements whose index is p modulo
-// this number, in order. Then the parts are added in order.
+// A sum over elements has at most this many parts. Part p adds the elements with index p modulo
+// this number, in order; then the parts are added in order.
 inline constexpr int64_t kLossParts = 65536;
 // The sum over the classes of one position has this many parts if the classes are adjacent in
-// memory. They are added in pairs: p and p + 16, then p and p + 8, and so on.
+// memory. They are added pairwise: p and p + 16, then p and p + 8, and so on.
 inline constexpr int kClassParts = 32;
 
-// Arithmetic that nvcc does not contract.
+// Arithmetic that nvcc must not contract into fused operations.
 CKPLAN_DEVICE inline double Times(double a, double b) {
 #ifdef __CUDA_ARCH__
   return __dmul_rn(a, b);
@@ -38,7 +38,8 @@ CKPLAN_DEVICE inline double Plus(double a, double b) {
 #endif
 }
 
-inline constexpr double kLn2High = 6.93147180369123816490e-01;  // 33 bits, so that k * it is exact.
+inline constexpr double kLn2High =
+    6.93147180369123816490e-01;  // 33 bits, so that k * kLn2High is exact.
 inline constexpr double kLn2Low = 1.90821492927058770002e-10;
 
 // Returns e^x for x <= 0, and NaN for NaN. Below -708 it returns 0.
@@ -84,7 +85,7 @@ CKPLAN_DEVICE inline double LogOf(double x) {
   return Plus(Times(exponent, kLn2High), low);
 }
 
-// Element i of the gradient that comes from a seed, uniform in [-bound, bound).
+// Element i of a random output gradient, uniform in [-bound, bound).
 struct GivenGradient {
   CKPLAN_DEVICE float operator()(int64_t i) const {
     const auto word = Rng::At(seed, static_cast<uint64_t>(i));
@@ -94,14 +95,14 @@ struct GivenGradient {
   float bound;
 };
 
-// The scores of one position: they begin at `first` and are `stride` elements apart.
+// The class scores of one position: they start at `first`, `stride` elements apart.
 struct ClassScores {
   int64_t first = 0;
   int64_t stride = 1;
   CKPLAN_DEVICE int64_t At(int64_t k) const { return first + k * stride; }
 };
 
-// Cross-entropy of scores whose class axis has `outer` positions before it and `inner` after it.
+// Cross-entropy over a class axis that has `outer` positions before it and `inner` after it.
 struct CrossEntropy {
   CKPLAN_DEVICE int64_t positions() const { return outer * inner; }
   CKPLAN_DEVICE int64_t ClassParts() const { return inner == 1 ? kClassParts : 1; }
@@ -112,7 +113,7 @@ struct CrossEntropy {
     const uint64_t word = Rng::At(seed, static_cast<uint64_t>(position));
     return static_cast<int64_t>(word % static_cast<uint64_t>(classes));
   }
-  // Returns what e^(score - largest) is called with.
+  // The argument of e^x for a score: score - largest.
   CKPLAN_DEVICE static double Shifted(float score, float largest) {
     return static_cast<double>(score - largest);
   }

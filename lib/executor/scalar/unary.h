@@ -1,4 +1,4 @@
-// Functions of one number, which all backends share: activations, mathematics and casts.
+// Functions of one number that all backends share: activations, mathematics and casts.
 #pragma once
 
 #include <math.h>
@@ -15,7 +15,7 @@
 
 namespace ckplan::scalar {
 
-// What an elementwise function of one input is to the kernels of all backends: a struct such as
+// All backends' kernels take an elementwise function of one input as a struct, such as
 //
 //   struct LeakyRelu {
 //     static constexpr Reads kReads = Reads::kOutput;   what the slope is computed from
@@ -26,8 +26,8 @@ namespace ckplan::scalar {
 //
 // Backends compute exponentials and related functions in different ways. A struct that needs them
 // takes them as the parameter Math, with the static functions Exp, Tanh, Erf, Sigmoid and Softplus.
-// All other functions are those of the C library, by the names for floats, which all compilers
-// provide. Limits are std::min and std::max: fminf and fmaxf keep host compilers from vectorizing.
+// All other functions come from the C library in their float versions, which all compilers provide.
+// Limits use std::min and std::max, because fminf and fmaxf keep host compilers from vectorizing.
 enum class Reads { kNothing, kInput, kOutput };
 
 // An operator without attributes.
@@ -47,7 +47,7 @@ struct PlainUnary {
     CKPLAN_DEVICE float Slope([[maybe_unused]] float v) const { return (slope); } \
   }
 
-// The variable v is x or y, as the second argument says.
+// The variable v is x or y, depending on the second argument.
 CKPLAN_UNARY(Sqrt, kOutput, sqrtf(x), 0.5F / v);
 CKPLAN_UNARY(Reciprocal, kOutput, 1 / x, -v* v);
 CKPLAN_UNARY(Tan, kOutput, tanf(x), 1 + v * v);
@@ -96,7 +96,7 @@ CKPLAN_MAP(Never, x != x && x == x);
 
 #undef CKPLAN_MAP
 
-// A function that rounds, with the gradient of straight-through estimation: that of its result.
+// A rounding function with a straight-through gradient: its input's gradient is its output's.
 template <typename F>
 struct StraightThrough : PlainUnary<Reads::kNothing> {
   using PlainUnary::PlainUnary;
@@ -104,8 +104,7 @@ struct StraightThrough : PlainUnary<Reads::kNothing> {
   CKPLAN_DEVICE float Slope(float) const { return 1; }
 };
 
-// Activation functions. Where backward may read only the output, the slope is computed from the
-// output.
+// Activation functions. Where backward may read only the output, the slope is computed from it.
 inline float Attribute(const OpSpec& spec, std::string_view name, double otherwise) {
   return static_cast<float>(spec.Float(name, otherwise));
 }
@@ -283,8 +282,8 @@ struct IntegerRelu {
 
 // Conversions between element types.
 
-// Conversion to an integer truncates the fraction. NaN and values out of range become 0, since both
-// C++ and ONNX leave them undefined.
+// Conversion to an integer truncates. NaN and values out of range become 0, since both C++ and ONNX
+// leave them undefined.
 template <typename To>
 struct Convert {
   template <typename From>
@@ -305,7 +304,7 @@ struct ToBool {
   }
 };
 
-// Conversion between float types: the gradient passes unchanged.
+// Conversion between float types. The gradient passes through unchanged.
 struct SameFloat : PlainUnary<Reads::kNothing> {
   using PlainUnary::PlainUnary;
   CKPLAN_DEVICE float Value(float x) const { return x; }

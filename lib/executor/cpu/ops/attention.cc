@@ -42,7 +42,7 @@ Heads HeadsOf(const AttentionShape& shape, int64_t heads, int64_t rows, int64_t 
   return of;
 }
 
-// Adds the mask to a row of scores; `offset` is the start of this row in the mask.
+// Adds the mask to a row of scores; `offset` is the row's offset in the mask.
 void AddMask(const AttentionMask& of, float* row, const void* mask, int64_t offset, int64_t count) {
   const int64_t step = of.strides[3];
   if (of.is_bool()) {
@@ -91,8 +91,8 @@ class AttentionOp final : public PreparedOp {
     const int64_t bytes = layout_.scores() * kFloatBytes;
     if (!has_statistic_) probabilities_ = forward_plan_.Add(bytes);
     forward_scratch_ = forward_plan_.Add(std::max(scores_.workspace(), output_.workspace()));
-    if (spec.input(0).has_gradient || spec.input(1).has_gradient) MakeScoreGradients();
-    if (spec.input(2).has_gradient) MakeValueGradient();
+    if (spec.input(0).has_gradient || spec.input(1).has_gradient) ComputeScoreGradients();
+    if (spec.input(2).has_gradient) ComputeValueGradient();
     int64_t scratch = 0;
     for (const auto* kernel : {arriving_.get(), query_.get(), key_.get(), adding_key_.get(),
                                value_.get(), adding_value_.get()}) {
@@ -114,7 +114,7 @@ class AttentionOp final : public PreparedOp {
                      : FloatsAt(call.workspace, probabilities_);
       scores_.Run(Floats(call.inputs[0]) + layout_.q.at(n, h),
                   Floats(call.inputs[1]) + layout_.k.at(n, key_head), p, scratch);
-      MakeProbabilities(p, mask, n, h);
+      ComputeProbabilities(p, mask, n, h);
       if (call.outputs[0] == nullptr) return;
       output_.Run(p, Floats(call.inputs[2]) + layout_.v.at(n, key_head),
                   Floats(call.outputs[0]) + layout_.y.at(n, h), scratch);
@@ -136,7 +136,7 @@ class AttentionOp final : public PreparedOp {
       }
       float* ds = FloatsAt(call.workspace, gradients_);
       arriving_->Run(dy, Floats(call.inputs[2]) + layout_.v.at(n, key_head), ds, scratch);
-      PassSoftmax(p, ds);
+      BackwardSoftmax(p, ds);
       if (position == 0) {
         query_->Run(ds, Floats(call.inputs[1]) + layout_.k.at(n, key_head),
                     result + layout_.q.at(n, h), scratch);
@@ -153,7 +153,7 @@ class AttentionOp final : public PreparedOp {
     return std::make_unique<MatMulKernel>(shape);
   }
 
-  void MakeScoreGradients() {
+  void ComputeScoreGradients() {
     const Heads& q = layout_.q;
     const Heads& k = layout_.k;
     arriving_ = Make({.m = q.rows,
@@ -179,7 +179,7 @@ class AttentionOp final : public PreparedOp {
     if (q.heads > k.heads) adding_key_ = Make(key);
   }
 
-  void MakeValueGradient() {
+  void ComputeValueGradient() {
     ProductShape value = {.m = layout_.k.rows,
                           .n = layout_.v.size,
                           .k = layout_.q.rows,
@@ -206,8 +206,9 @@ class AttentionOp final : public PreparedOp {
                 });
   }
 
-  // Turns scores into probabilities in place. The row of a query whose keys are all masked is zero.
-  void MakeProbabilities(float* scores, const void* mask, int64_t n, int64_t h) const {
+  // Turns scores into probabilities in place. A query whose keys are all masked gets a row of
+  // zeros.
+  void ComputeProbabilities(float* scores, const void* mask, int64_t n, int64_t h) const {
     const int64_t keys = layout_.k.rows;
     ForQueries([&](int64_t row) {
       float* at = scores + row * keys;
@@ -216,7 +217,7 @@ class AttentionOp final : public PreparedOp {
         AddMask(mask_, at, mask, n * strides[0] + h * strides[1] + row * strides[2], keys);
       }
       if (layout_.shape.is_causal && row + 1 < keys) std::fill(at + row + 1, at + keys, kMasked);
-      if (HighestOf(at, keys) == kMasked) {
+      if (MaxElement(at, keys) == kMasked) {
         std::fill(at, at + keys, 0.0F);
       } else {
         SoftmaxRow(at, at, keys);
@@ -224,7 +225,7 @@ class AttentionOp final : public PreparedOp {
     });
   }
 
-  void PassSoftmax(const float* p, float* gradients) const {
+  void BackwardSoftmax(const float* p, float* gradients) const {
     const int64_t keys = layout_.k.rows;
     ForQueries([&](int64_t row) {
       const int64_t at = row * keys;
@@ -244,7 +245,7 @@ class AttentionOp final : public PreparedOp {
 
 Result<std::unique_ptr<PreparedOp>> PrepareAttention(const OpSpec& spec) {
   CKPLAN_ASSIGN_OR_RETURN(const AttentionShape shape, ReadAttentionShape(spec));
-  return Guarded(spec, [&] { return std::make_unique<AttentionOp>(spec, shape); });
+  return CatchDnnlErrors(spec, [&] { return std::make_unique<AttentionOp>(spec, shape); });
 }
 
 constexpr OpRow kAttentionOps[] = {{"Attention", PrepareAttention},

@@ -88,7 +88,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareTest(const OpSpec& spec) {
       return MakeTest<int64_t, F>(spec);
     case ElementType::kBool:
       return MakeTest<uint8_t, F>(spec);
-    case ElementType::kBFloat16:  // The backend refuses bfloat16 earlier.
+    case ElementType::kBFloat16:  // The backend has rejected bfloat16.
       break;
   }
   return Unsupported(spec, "its inputs are bfloat16");
@@ -126,7 +126,7 @@ class WhereMap : public PreparedOp {
     });
   }
   void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+    CKPLAN_CHECK(false, "only operators with a gradient run backward");
   }
 
  protected:
@@ -209,7 +209,7 @@ std::span<const OpRow> LogicOps() { return kLogicOps; }
 
 namespace {
 
-// Results are collected in a buffer, because the output may share its memory with any input.
+// Results go through a buffer, because the output may share memory with any input.
 constexpr int64_t kBlock = 512;
 
 template <typename T, typename F>
@@ -233,7 +233,7 @@ class NaryMap : public PreparedOp {
     });
   }
   void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+    CKPLAN_CHECK(false, "only operators with a gradient run backward");
   }
 
  protected:
@@ -259,7 +259,7 @@ class NaryMap : public PreparedOp {
 
   size_t count_;
   float scale_;
-  Layout layout_;  // The operands are all inputs, and then the output.
+  Layout layout_;  // The operands are all inputs, followed by the output.
 };
 
 // Reduces a gradient to the shapes of the inputs.
@@ -318,7 +318,7 @@ class SumOp final : public NaryOp<scalar::Add> {
   }
 };
 
-// Max and Min. If inputs are equal, the first one receives the gradient.
+// Max and Min. Among equal inputs, the first one receives the gradient.
 template <typename F>
 class ExtremeOp final : public NaryOp<F> {
  public:

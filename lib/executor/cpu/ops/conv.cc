@@ -92,7 +92,7 @@ class ConvOp final : public PreparedOp {
 
 Result<std::unique_ptr<PreparedOp>> PrepareConv(const OpSpec& spec) {
   CKPLAN_ASSIGN_OR_RETURN(const ConvShape shape, ReadConvShape(spec));
-  return Guarded(spec, [&] { return std::make_unique<ConvOp>(spec, shape); });
+  return CatchDnnlErrors(spec, [&] { return std::make_unique<ConvOp>(spec, shape); });
 }
 
 constexpr OpRow kConvOps[] = {{"Conv", PrepareConv}, {"ConvTranspose", PrepareConv}};
@@ -105,7 +105,7 @@ std::span<const OpRow> ConvOps() { return kConvOps; }
 
 namespace {
 
-// Minimum positions per image for which one product per sample is faster than the blocked layout.
+// From this many positions per image on, one product per sample is faster than the blocked layout.
 constexpr int64_t kPointwisePositions = 128;
 
 bool IsAll(const Dims& values, int64_t value) {
@@ -118,7 +118,7 @@ bool IsPointwise(const ConvShape& shape) {
          IsAll(window.begin, 0) && IsAll(window.end, 0);
 }
 
-// Each sample of y is w times the sample of x, which is a matrix with one column per position.
+// Each sample of y is w times a sample of x, a matrix with one column per position.
 class PointwiseConv final : public ConvKernel {
  public:
   PointwiseConv(const ConvShape& shape, ConvJob job)
@@ -171,8 +171,7 @@ class PointwiseConv final : public ConvKernel {
   MatMulKernel product_;
 };
 
-// For images with one position, y of all samples is the product of x of all samples and w
-// transposed.
+// For images with one position, y for all samples is x for all samples times w transposed.
 class SinglePositionConv final : public ConvKernel {
  public:
   SinglePositionConv(const ConvShape& shape, ConvJob job)

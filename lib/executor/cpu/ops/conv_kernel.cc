@@ -14,14 +14,14 @@ namespace {
 
 using Desc = dnnl::memory::desc;
 
-// Minimum number of bytes of x and y that are converted to another layout at once.
+// The minimum size of x and y in bytes for converting layouts chunk by chunk.
 constexpr int64_t kChunkBytes = int64_t{4} << 20;
 
 // The primitive and layouts that oneDNN prefers for a chunk of samples.
 struct BlockedChoice {
   DnnlPrimitive primitive;
   Desc x, w, y;
-  std::string kernel;  // Name of oneDNN's implementation.
+  std::string kernel;  // The name of oneDNN's implementation.
 };
 
 BlockedChoice ChooseBlocked(const DnnlDevice& device, ConvJob job, const Window& window,
@@ -72,11 +72,11 @@ Dims WeightDims(const ConvShape& shape) {
   return dims;
 }
 
-// Returns the number of samples that are computed at once: a divisor of the batch.
+// Returns the number of samples computed at once: a divisor of the batch.
 int64_t ChunkOf(const ConvShape& shape, int64_t x_bytes, int64_t y_bytes, int64_t w_bytes) {
-  const int64_t wanted = std::max(kChunkBytes, 2 * w_bytes);
+  const int64_t min_bytes = std::max(kChunkBytes, 2 * w_bytes);
   for (int64_t chunk = 1; chunk < shape.batch; ++chunk) {
-    if (shape.batch % chunk == 0 && chunk * (x_bytes + y_bytes) >= wanted) return chunk;
+    if (shape.batch % chunk == 0 && chunk * (x_bytes + y_bytes) >= min_bytes) return chunk;
   }
   return shape.batch;
 }
@@ -133,7 +133,7 @@ class BlockedConv final : public ConvKernel {
   }
 
   int64_t workspace() const override { return plan_.total(); }
-  // Returns whether oneDNN has only its general kernel for this convolution, not an optimised one.
+  // True if oneDNN has only its general kernel for this convolution, not an optimised one.
   bool is_fallback() const { return is_fallback_; }
 
   void Run(const float* first, const float* second, float* result, void* workspace) const override {
@@ -194,7 +194,7 @@ class BlockedConv final : public ConvKernel {
   DnnlPrimitive primitive_;
   std::array<Side, 3> sides_;  // The two operands and the result, in the order of Run.
   WorkspacePlan plan_;
-  int64_t term_ = 0;     // Offset of one chunk's gradient of the weights.
+  int64_t term_ = 0;     // Offset of one chunk's weight gradient.
   int64_t scratch_ = 0;  // Offset of oneDNN's own scratch memory.
 };
 
@@ -210,9 +210,8 @@ std::unique_ptr<ConvKernel> MakeConvKernel(const ConvShape& shape, ConvJob job) 
   return blocked;
 }
 
-// The gradient of the weights of a grouped convolution. A few channels per group do not make a
-// matrix product worthwhile: each weight is the dot product of an image of y and a shifted image of
-// x.
+// The weight gradient of a grouped convolution. With few channels per group a matrix product isn't
+// worthwhile: each weight is the dot product of an image of y and a shifted image of x.
 
 namespace {
 
@@ -238,7 +237,7 @@ struct Axis {
   int64_t in = 1, out = 1, kernel = 1, stride = 1, dilation = 1, begin = 0;
 
   int64_t at(int64_t o, int64_t k) const { return o * stride - begin + k * dilation; }
-  // The outputs [first, last) whose input at position k of the kernel lies inside the image.
+  // The outputs [first, last) whose input for kernel position k lies inside the image.
   int64_t first(int64_t k) const {
     const int64_t reach = begin - k * dilation;
     return reach <= 0 ? 0 : std::min(out, (reach + stride - 1) / stride);
@@ -249,8 +248,8 @@ struct Axis {
   }
 };
 
-// Images as wide as their result, whose rows are too short for vector instructions, are multiplied
-// as a single row. Elements of y whose counterpart in x would lie in another row are set to zero.
+// Images as wide as their result whose rows are too short for vector instructions are multiplied as
+// one row. Elements of y whose counterpart in x is in another row are zeroed.
 constexpr int64_t kFlatImage = 1024;
 constexpr int64_t kFlatWidth = 24;
 
@@ -275,13 +274,14 @@ class GroupedWeights final : public ConvKernel {
   void Run(const float* x, const float* y, float* result, void*) const override {
     const int64_t taps = axes_[0].kernel * axes_[1].kernel * axes_[2].kernel;
     ParallelFor(out_channels_ * group_in_, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t pair = begin; pair < end; ++pair) MakeWeights(x, y, pair, result + pair * taps);
+      for (int64_t pair = begin; pair < end; ++pair)
+        ComputeWeights(x, y, pair, result + pair * taps);
     });
   }
 
  private:
   // Computes the weights between one channel of y and one channel of x.
-  void MakeWeights(const float* x, const float* y, int64_t pair, float* weights) const {
+  void ComputeWeights(const float* x, const float* y, int64_t pair, float* weights) const {
     const auto& [d, h, w] = axes_;
     const int64_t in = d.in * h.in * w.in;
     const int64_t out = d.out * h.out * w.out;
@@ -310,8 +310,8 @@ class GroupedWeights final : public ConvKernel {
     return sum;
   }
 
-  // Returns the dot product of the image of y with the image of x shifted by position (i, j, k) of
-  // the kernel, where the two overlap.
+  // Returns the dot product of y's image and x's image shifted by kernel position (i, j, k), where
+  // they overlap.
   double Multiply(const float* y, const float* x, int64_t i, int64_t j, int64_t k) const {
     const auto& [d, h, w] = axes_;
     const int64_t first = w.first(k);

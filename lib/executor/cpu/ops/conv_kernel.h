@@ -1,9 +1,9 @@
 // The three computations of a convolution and its gradients: y from x and w, x from w and y, w from
-// x and y. A transposed convolution uses the second one for forward, and the others for backward.
+// x and y. A transposed convolution uses the second for forward and the others for backward.
 //
-// Tensors are in the plain layout of ONNX. The kernel is chosen by measured speed:
-//   pointwise   a kernel of 1x1 on a large enough image is a matrix product, for each sample.
-//   grouped     the gradient of the weights of groups for which oneDNN has no kernel.
+// Tensors are in ONNX's plain layout. The kernel is chosen by measured speed:
+//   pointwise   a 1x1 kernel on a large enough image is a matrix product per sample.
+//   grouped     the weight gradient of groups that oneDNN has no kernel for.
 //   blocked     everything else, in the layout that oneDNN prefers. The tensors are converted to it
 //               and back a few samples at a time: enough to amortise converting the weights, few
 //               enough that the copies stay in the cache and the workspace small.
@@ -28,13 +28,13 @@ class ConvKernel {
                    void* workspace) const = 0;
 };
 
-// Throws the exceptions of oneDNN.
+// Throws oneDNN's exceptions.
 std::unique_ptr<ConvKernel> MakeConvKernel(const ConvShape& shape, ConvJob job);
 
-// Returns null if the convolution is not a matrix product, or is faster with another kernel.
+// Returns null if the convolution is not a matrix product, or another kernel is faster.
 std::unique_ptr<ConvKernel> MakePointwiseConv(const ConvShape& shape, ConvJob job);
 
-// Computes the gradient of the weights of many small groups, in the plain layout.
+// Computes the weight gradient of many small groups, in the plain layout.
 std::unique_ptr<ConvKernel> MakeGroupedWeights(const ConvShape& shape);
 
 }  // namespace ckplan::cpu

@@ -1,4 +1,4 @@
-// What the elementwise operators of one and of two operands share.
+// Code shared by elementwise operators with one and two operands.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,7 @@
 
 namespace ckplan::cpu {
 
-// The base of the elementwise operators of one input; lib/executor/scalar/unary.h says what an
-// operator is.
+// Base class of elementwise operators with one input. lib/executor/scalar/unary.h defines Op.
 template <typename Op>
 class UnaryOp final : public PreparedOp {
  public:
@@ -66,7 +65,7 @@ class MapOp final : public PreparedOp {
     });
   }
   void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+    CKPLAN_CHECK(false, "only operators with a gradient run backward");
   }
 
  private:
@@ -78,8 +77,8 @@ std::unique_ptr<PreparedOp> MakeMap(const OpSpec& spec) {
   return std::make_unique<MapOp<From, To, F>>(spec);
 }
 
-// The base of the elementwise operators of two inputs, each broadcast to the output;
-// lib/executor/scalar/binary.h says what an operator is.
+// Base class of elementwise operators with two inputs, each broadcast to the output.
+// lib/executor/scalar/binary.h defines Op.
 
 // Computes y[i] = f(a[i], b[i]) along a run; a stride is 0 or 1.
 template <typename T, typename R, typename F>
@@ -117,7 +116,7 @@ class BinaryMap : public PreparedOp {
     });
   }
   void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+    CKPLAN_CHECK(false, "only operators with a gradient run backward");
   }
 
  protected:
@@ -149,7 +148,7 @@ class BinaryOp final : public BinaryMap<float, float, Op> {
   }
 
  private:
-  // Writes g[i] dy/dx[i] of a run to `to`.
+  // Writes g[i] dy/dx[i] for a run to `to`.
   template <scalar::Partial partial, auto slope>
   void MultiplyRun(const BackwardCall& call, const int64_t* at, int64_t length, float* to) const {
     const float* g = static_cast<const float*>(call.output_gradients[0]) + at[2];

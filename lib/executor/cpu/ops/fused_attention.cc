@@ -4,10 +4,10 @@
 //   dV = Pᵀ dY,  dS = P (dP - row sums of Y dY) with dP = dY Vᵀ,  dQ = scale dS K,
 //   dK = scale dSᵀ Q
 //
-// A block has all keys of its queries, and so few queries that it stays in the cache. L is the
-// saved statistic. With a dropout, what is left of P takes its place in Y and dV, and dP is dropped
-// alike; the numbers are drawn again. The first of the gradients of Q, K and V that is asked for
-// computes all three in one pass, and leaves the others in the workspace.
+// A block has all keys of its queries, and few enough queries to stay in the cache. L is the saved
+// statistic. Dropout applies to P in Y and dV, and to dP likewise; backward redraws the random
+// numbers. The first requested gradient of Q, K and V computes all three in one pass, and leaves
+// the others in the workspace.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -35,12 +35,11 @@ constexpr float kHiddenKey = -std::numeric_limits<float>::infinity();
 constexpr int64_t kBlockScores = int64_t{1} << 18;
 constexpr int64_t kMinQueries = 16;
 
-// Turns scores into probabilities in place and returns the logarithm of the sum of exponentials.
-// The row of a query without keys becomes zero; its logarithm is infinite, so that backward finds
-// zeros as well.
+// Turns scores into probabilities in place and returns the logarithm of the sum of exponentials. A
+// query without keys gets zeros and an infinite logarithm, so that backward also finds zeros.
 CKPLAN_VECTOR_CLONES
-float TakeSoftmax(float* row, int64_t keys) {
-  const float highest = HighestOf(row, keys);
+float SoftmaxWithLogSum(float* row, int64_t keys) {
+  const float highest = MaxElement(row, keys);
   if (highest == kHiddenKey) {
     std::fill(row, row + keys, 0.0F);
     return -kHiddenKey;
@@ -52,15 +51,15 @@ float TakeSoftmax(float* row, int64_t keys) {
   return highest + static_cast<float>(std::log(sum));
 }
 
-// Turns scores into probabilities again.
+// Recomputes probabilities from scores.
 CKPLAN_VECTOR_CLONES
-void RepeatSoftmax(float* row, int64_t keys, float log_sum) {
+void RecomputeSoftmax(float* row, int64_t keys, float log_sum) {
   for (int64_t i = 0; i < keys; ++i) row[i] = Exp(row[i] - log_sum);
 }
 
-// ds holds dP and receives dS.
+// `ds` holds dP on entry and dS on return.
 CKPLAN_VECTOR_CLONES
-void PassSoftmaxRow(const float* p, float* ds, int64_t keys, float sum) {
+void BackwardSoftmaxRow(const float* p, float* ds, int64_t keys, float sum) {
   for (int64_t i = 0; i < keys; ++i) ds[i] = p[i] * (ds[i] - sum);
 }
 
@@ -69,7 +68,7 @@ void AddRow(float* into, const float* from, int64_t count) {
   for (int64_t i = 0; i < count; ++i) into[i] += from[i];
 }
 
-// A row of a term; `at` is null where the term is absent.
+// A row of a term; `at` is null if the term is absent.
 struct TermRow {
   const AttentionTerm* of = nullptr;
   const void* at = nullptr;
@@ -88,7 +87,7 @@ void AddTermRow(const TermRow& term, float* row, int64_t keys) {
   for (int64_t i = 0; i < keys; ++i) row[i] += numbers[i * step];
 }
 
-// Sets the elements of a row that belong to hidden keys.
+// Sets a row's elements for hidden keys.
 void HideKeys(const TermRow& term, float* row, int64_t keys, float value) {
   if (!term.hides()) return;
   for (int64_t i = 0; i < keys; ++i) row[i] = term.Hides(i) ? value : row[i];
@@ -191,9 +190,9 @@ class FusedAttentionOp final : public PreparedOp {
     void* scratch = FloatsAt(call.workspace, scratch_);
     float* scores = FloatsAt(call.workspace, scores_);
     ForBlocks([&](const QueryBlock& block) {
-      MakeScores(call.inputs, block, scores, scratch);
+      ComputeScores(call.inputs, block, scores, scratch);
       ForQueries(block, [&](int64_t row) {
-        const float log_sum = TakeSoftmax(scores + row * shape_.keys, shape_.keys);
+        const float log_sum = SoftmaxWithLogSum(scores + row * shape_.keys, shape_.keys);
         if (shape_.has_statistic) Floats(call.statistic)[StatisticAt(block) + row] = log_sum;
         DropRow(call.seed, block, row, scores + row * shape_.keys);
       });
@@ -208,7 +207,7 @@ class FusedAttentionOp final : public PreparedOp {
     if (position > 2) {
       SumTermGradient(call, position == 3 ? shape_.mask : shape_.bias, Floats(gradient));
     } else if (position == first_) {
-      FindGradients(call, Floats(gradient));
+      ComputeGradients(call, Floats(gradient));
     } else {
       const float* kept = FloatsAt(call.workspace, kept_[position]);
       std::memcpy(gradient, kept, static_cast<size_t>(kept_bytes_[position]));
@@ -295,8 +294,8 @@ class FusedAttentionOp final : public PreparedOp {
                 (block.first + row) * term.strides[2]};
   }
 
-  void MakeScores(std::span<const void* const> inputs, const QueryBlock& block, float* scores,
-                  void* scratch) const {
+  void ComputeScores(std::span<const void* const> inputs, const QueryBlock& block, float* scores,
+                     void* scratch) const {
     const int64_t keys = shape_.keys;
     Of(products_, block)
         .scores.Run(Floats(inputs[0]) + QueriesAt(block), Floats(inputs[1]) + KeysAt(block), scores,
@@ -314,7 +313,7 @@ class FusedAttentionOp final : public PreparedOp {
     });
   }
 
-  // Each probability has a number of its own, whatever the blocks are.
+  // Each probability has its own random number, independent of the blocks.
   void DropRow(uint64_t seed, const QueryBlock& block, int64_t row, float* values) const {
     if (shape_.dropout == 0) return;
     const CounterRng rng(seed);
@@ -323,10 +322,10 @@ class FusedAttentionOp final : public PreparedOp {
   }
 
   // Computes P into `scores` and dS into `arriving`.
-  void MakeScoreGradients(const BackwardCall& call, const QueryBlock& block, float* scores,
-                          float* arriving, void* scratch) const {
+  void ComputeScoreGradients(const BackwardCall& call, const QueryBlock& block, float* scores,
+                             float* arriving, void* scratch) const {
     const int64_t keys = shape_.keys;
-    MakeScores(call.inputs, block, scores, scratch);
+    ComputeScores(call.inputs, block, scores, scratch);
     const float* dy = Floats(call.output_gradients[0]) + OutputAt(block);
     const float* y = Floats(call.outputs[0]) + OutputAt(block);
     const float* log_sums = Floats(call.statistic) + StatisticAt(block);
@@ -339,10 +338,10 @@ class FusedAttentionOp final : public PreparedOp {
       const float* dy_row = dy + row * shape_.y.row_stride;
       const auto sum = static_cast<float>(
           SumTerms(shape_.value_size, [=](int64_t i) { return y_row[i] * dy_row[i]; }));
-      RepeatSoftmax(p, keys, log_sums[row]);
+      RecomputeSoftmax(p, keys, log_sums[row]);
       DropRow(call.seed, block, row, ds);
-      PassSoftmaxRow(p, ds, keys, sum);
-      // What is written over a score of a hidden key does not depend on the score.
+      BackwardSoftmaxRow(p, ds, keys, sum);
+      // The value that replaces a hidden key's score doesn't depend on the score.
       if (shape_.fill != kHiddenKey) {
         HideKeys(RowOf(shape_.mask, call.inputs, 3, block, row), ds, keys, 0);
       }
@@ -351,8 +350,8 @@ class FusedAttentionOp final : public PreparedOp {
 
   // ---- Gradients ------------------------------------------------------------------------------
 
-  // Computes all of the gradients of Q, K and V; `gradient` is the first one.
-  void FindGradients(const BackwardCall& call, float* gradient) const {
+  // Computes the gradients of Q, K and V; `gradient` is the first one requested.
+  void ComputeGradients(const BackwardCall& call, float* gradient) const {
     void* scratch = FloatsAt(call.workspace, backward_scratch_);
     float* p = FloatsAt(call.workspace, backward_scores_);
     float* ds = FloatsAt(call.workspace, arriving_);
@@ -363,7 +362,7 @@ class FusedAttentionOp final : public PreparedOp {
     ForBlocks([&](const QueryBlock& block) {
       const BlockGradients& products = Of(gradients_, block);
       const bool is_first = block.first == 0 && block.head % shape_.group() == 0;
-      MakeScoreGradients(call, block, p, ds, scratch);
+      ComputeScoreGradients(call, block, p, ds, scratch);
       if (wants_[0]) {
         products.query.Run(ds, Floats(call.inputs[1]) + KeysAt(block),
                            results[0] + QueriesAt(block), scratch);
@@ -383,14 +382,14 @@ class FusedAttentionOp final : public PreparedOp {
     });
   }
 
-  // Sums dS over all samples and heads for which an element of the term serves.
+  // Sums dS over all samples and heads that share an element of the term.
   void SumTermGradient(const BackwardCall& call, const AttentionTerm& term, float* gradient) const {
     void* scratch = FloatsAt(call.workspace, backward_scratch_);
     float* p = FloatsAt(call.workspace, backward_scores_);
     float* ds = FloatsAt(call.workspace, arriving_);
     const int64_t heads_of_term = term.dims[1];
     ForBlocks([&](const QueryBlock& block) {
-      MakeScoreGradients(call, block, p, ds, scratch);
+      ComputeScoreGradients(call, block, p, ds, scratch);
       const bool is_first = block.sample < term.samples && (heads_of_term > 1 || block.head == 0);
       float* into = gradient + block.sample % term.samples * term.strides[0] +
                     block.head * term.strides[1] + block.first * shape_.keys;
@@ -408,12 +407,12 @@ class FusedAttentionOp final : public PreparedOp {
 
   FusedAttentionShape shape_;
   scalar::Drop drop_;
-  int64_t block_, rest_;  // Queries of a block, and of the last one if it has fewer.
+  int64_t block_, rest_;  // Queries per block, and in the last block if it is shorter.
   std::array<std::optional<BlockProducts>, 2> products_;
   std::array<std::optional<BlockGradients>, 2> gradients_;
   WorkspacePlan forward_plan_, backward_plan_;
   std::array<bool, 3> wants_ = {};
-  size_t first_ = 3;                  // The first of Q, K and V whose gradient is asked for.
+  size_t first_ = 3;                  // The first of Q, K and V whose gradient is requested.
   int64_t scores_ = 0, scratch_ = 0;  // Offsets in the workspaces.
   int64_t backward_scores_ = 0, arriving_ = 0, backward_scratch_ = 0;
   std::array<int64_t, 3> kept_ = {}, kept_bytes_ = {};
@@ -423,7 +422,7 @@ class FusedAttentionOp final : public PreparedOp {
 
 Result<std::unique_ptr<PreparedOp>> PrepareFusedAttention(const OpSpec& spec) {
   CKPLAN_ASSIGN_OR_RETURN(const FusedAttentionShape shape, ReadFusedAttentionShape(spec));
-  return Guarded(spec, [&] { return std::make_unique<FusedAttentionOp>(spec, shape); });
+  return CatchDnnlErrors(spec, [&] { return std::make_unique<FusedAttentionOp>(spec, shape); });
 }
 
 }  // namespace ckplan::cpu

@@ -51,7 +51,7 @@ struct ScatterMin {
   }
 };
 
-// Calls body with the element type T and the reduction that this spec names.
+// Calls body with the element type T and the reduction that the spec names.
 template <typename Body>
 Result<std::unique_ptr<PreparedOp>> WithScatterReduction(const OpSpec& spec, const Body& body) {
   CKPLAN_ASSIGN_OR_RETURN(const Scattering scattering, ReadScattering(spec));
@@ -96,7 +96,7 @@ class RowIndex {
   int64_t rows() const { return Product(dims_); }
   int64_t count() const { return count_; }
 
-  // Negative indices count from the end. Returns -1 if any is out of range: such an index reads
+  // Negative indices count from the end. Returns -1 if one is out of range; such an index reads
   // zeros and writes nothing.
   int64_t RowOf(const void* indices, int64_t outer, int64_t i) const {
     const int64_t first =
@@ -122,10 +122,10 @@ class RowIndex {
   Dims dims_, strides_;
 };
 
-// Calls body(outer, begin, end) for disjoint ranges that together cover all rows. One thread
-// handles a range, so sums into a row are added in the order of the indices.
+// Calls body(outer, begin, end) for disjoint ranges that cover all rows. One thread handles each
+// range, so sums into a row are added in index order.
 template <typename Body>
-void ForOwnedRows(int64_t outer, int64_t rows, int64_t inner, const Body& body) {
+void ForRowRanges(int64_t outer, int64_t rows, int64_t inner, const Body& body) {
   constexpr int64_t kMaxOwners = 16;
   const bool is_small = rows * inner < kGrain;
   const int64_t owners = outer >= kMaxOwners || is_small ? 1
@@ -185,7 +185,7 @@ class GatherOp final : public PreparedOp {
     const auto* g = static_cast<const float*>(call.output_gradients[0]);
     auto* dx = static_cast<float*>(gradient);
     const int64_t rows = index_.rows();
-    ForOwnedRows(outer_, rows, inner_, [&](int64_t outer, int64_t begin, int64_t end) {
+    ForRowRanges(outer_, rows, inner_, [&](int64_t outer, int64_t begin, int64_t end) {
       float* to = dx + outer * rows * inner_;
       std::fill(to + begin * inner_, to + end * inner_, 0.0F);
       for (int64_t i = 0; i < index_.count(); ++i) {
@@ -207,7 +207,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareGather(const OpSpec& spec) {
   return Prepared<GatherOp>(spec, shape);
 }
 
-// If indices repeat, the last update is written; a reduction combines the updates in index order.
+// The last of several updates with the same index wins; a reduction combines them in index order.
 template <typename T, typename Reduction>
 class ScatterNdOp final : public PreparedOp {
  public:
@@ -218,9 +218,9 @@ class ScatterNdOp final : public PreparedOp {
     const auto* x = static_cast<const T*>(call.inputs[0]);
     const auto* updates = static_cast<const T*>(call.inputs[2]);
     auto* y = static_cast<T*>(call.outputs[0]);
-    ForOwnedRows(1, index_.rows(), inner_, [&](int64_t, int64_t begin, int64_t end) {
+    ForRowRanges(1, index_.rows(), inner_, [&](int64_t, int64_t begin, int64_t end) {
       std::copy(x + begin * inner_, x + end * inner_, y + begin * inner_);
-      ForNamedRows(call.inputs[1], begin, end, [&](int64_t row, int64_t i) {
+      ForIndexedRows(call.inputs[1], begin, end, [&](int64_t row, int64_t i) {
         for (int64_t k = 0; k < inner_; ++k) {
           T& to = y[row * inner_ + k];
           to = Reduction::Combine(to, updates[i * inner_ + k]);
@@ -237,15 +237,15 @@ class ScatterNdOp final : public PreparedOp {
     auto* dx = static_cast<float*>(gradient);
     CopyBytes(dx, g, bytes_);
     if (!std::is_same_v<Reduction, ScatterSet>) return;
-    ForOwnedRows(1, index_.rows(), inner_, [&](int64_t, int64_t begin, int64_t end) {
-      ForNamedRows(call.inputs[1], begin, end,
-                   [&](int64_t row, int64_t) { std::fill_n(dx + row * inner_, inner_, 0.0F); });
+    ForRowRanges(1, index_.rows(), inner_, [&](int64_t, int64_t begin, int64_t end) {
+      ForIndexedRows(call.inputs[1], begin, end,
+                     [&](int64_t row, int64_t) { std::fill_n(dx + row * inner_, inner_, 0.0F); });
     });
   }
 
  private:
   template <typename Body>
-  void ForNamedRows(const void* indices, int64_t begin, int64_t end, const Body& body) const {
+  void ForIndexedRows(const void* indices, int64_t begin, int64_t end, const Body& body) const {
     for (int64_t i = 0; i < index_.count(); ++i) {
       const int64_t row = index_.RowOf(indices, 0, i);
       if (row >= begin && row < end) body(row, i);
@@ -273,12 +273,12 @@ constexpr OpRow kGatherOps[] = {
 
 std::span<const OpRow> GatherOps() { return kGatherOps; }
 
-// GatherElements and ScatterElements: each element has an index of its own along one axis.
+// GatherElements and ScatterElements: each element has its own index along one axis.
 
 namespace {
 
-// The lines along the axis, in the tensor of indices and in the data. Lines are disjoint, so each
-// is processed by one thread, and sums into an element are added in the order of the indices.
+// Lines along the axis, in the index tensor and in the data. Lines are disjoint and each is
+// processed by one thread, so sums into an element are added in index order.
 class Lines {
  public:
   Lines(const OpSpec& spec, size_t axis) : is_long_(spec.input(1).type == ElementType::kInt64) {
@@ -296,8 +296,8 @@ class Lines {
     lines_ = Collapse(others, {index_strides, data_strides});
   }
 
-  // Calls body(offset among the indices, offset in the data); the latter is -1 where the index is
-  // out of range.
+  // Calls body(offset in the indices, offset in the data); the latter is -1 for an index out of
+  // range.
   template <typename Body>
   void ForEach(const void* indices, const Body& body) const {
     const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, 4 * length_));
@@ -325,7 +325,7 @@ class Lines {
   }
 
   bool is_long_;
-  int64_t length_ = 0, size_ = 0;  // Indices in a line, and elements of the data along the axis.
+  int64_t length_ = 0, size_ = 0;  // Indices per line, and data elements along the axis.
   int64_t index_step_ = 1, data_step_ = 1;
   Layout lines_;
 };

@@ -91,8 +91,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareRange(const OpSpec& spec) {
 
 // ---- OneHot, EyeLike ----------------------------------------------------------------------------
 
-// I is the type of the indices, T the bits of the values. An index out of range gives the value
-// `off`.
+// I is the index type, T the bits of the values. An index out of range gives the value `off`.
 template <typename I, typename T>
 class OneHotOp final : public OpWithoutGradient {
  public:
@@ -159,7 +158,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareEyeLike(const OpSpec& spec) {
 
 // ---- Trilu --------------------------------------------------------------------------------------
 
-// Sets each matrix to zero on one side of a diagonal; backward does the same with the gradient.
+// Zeroes each matrix on one side of a diagonal; backward does the same to the gradient.
 class TriluOp final : public PreparedOp {
  public:
   TriluOp(const OpSpec& spec, const TriluShape& shape)
@@ -222,8 +221,8 @@ constexpr OpRow kGenerateOps[] = {
 
 std::span<const OpRow> GenerateOps() { return kGenerateOps; }
 
-// Dropout and the operators that draw random numbers. Each number is a function of the call's seed
-// and the element's index, so backward draws the same numbers as forward.
+// Dropout and random operators. Each number is a function of the call's seed and the element's
+// index, so backward draws the same numbers as forward.
 
 namespace {
 
@@ -239,7 +238,7 @@ void ForBits(const CounterRng& rng, int64_t begin, int64_t end, const Body& body
   if (i < end) body(i, rng.Bits(i));
 }
 
-// Runs in training mode, even if the exported model asks for inference.
+// Always in training mode, even if the model was exported for inference.
 class DropoutOp final : public PreparedOp {
  public:
   DropoutOp(const OpSpec& spec, double ratio)
@@ -281,7 +280,7 @@ class DropoutOp final : public PreparedOp {
 
   int64_t count_;
   scalar::Drop drop_;
-  bool has_float_mask_;  // The mask is a float before opset 10.
+  bool has_float_mask_;  // Before opset 10 the mask is a float.
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareDropout(const OpSpec& spec) {
@@ -295,7 +294,7 @@ class RandomOp : public PreparedOp {
  public:
   explicit RandomOp(const OpSpec& spec) : count_(spec.output(0).elements()) {}
   void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+    CKPLAN_CHECK(false, "only operators with a gradient run backward");
   }
 
  protected:

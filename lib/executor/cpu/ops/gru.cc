@@ -229,7 +229,7 @@ class GruOp final : public RecurrentOp {
         } else {
           backward_->RunCandidate(step.gate_gradients + 2 * shape_.hidden, step.extra_gradients,
                                   call.workspace);
-          PassReset(step);
+          BackwardReset(step);
         }
         backward_->RunGates(step.gate_gradients, state, call.workspace);
       }
@@ -280,7 +280,7 @@ class GruOp final : public RecurrentOp {
   }
 
   // Since q = r h', the gradient of q contributes to the gradients of r and h'.
-  void PassReset(const BackStep& step) const {
+  void BackwardReset(const BackStep& step) const {
     const int64_t hidden = shape_.hidden;
     ForSamples([&](int64_t n) {
       const float* reset = step.gates + n * kGruGates * hidden + hidden;
@@ -334,7 +334,7 @@ class GruOp final : public RecurrentOp {
 
 Result<std::unique_ptr<PreparedOp>> PrepareGru(const OpSpec& spec) {
   CKPLAN_ASSIGN_OR_RETURN(const GruShape shape, ReadGruShape(spec));
-  return Guarded(spec, [&] { return std::make_unique<GruOp>(spec, shape); });
+  return CatchDnnlErrors(spec, [&] { return std::make_unique<GruOp>(spec, shape); });
 }
 
 constexpr OpRow kGruOps[] = {{"GRU", PrepareGru}};

@@ -174,7 +174,7 @@ class LstmOp final : public RecurrentOp {
 
 Result<std::unique_ptr<PreparedOp>> PrepareLstm(const OpSpec& spec) {
   CKPLAN_ASSIGN_OR_RETURN(const LstmShape shape, ReadLstmShape(spec));
-  return Guarded(spec, [&] { return std::make_unique<LstmOp>(spec, shape); });
+  return CatchDnnlErrors(spec, [&] { return std::make_unique<LstmOp>(spec, shape); });
 }
 
 constexpr OpRow kLstmOps[] = {{"LSTM", PrepareLstm}};

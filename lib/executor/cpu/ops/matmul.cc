@@ -16,15 +16,14 @@ namespace ckplan::cpu {
 
 namespace {
 
-// The operator as a product of lists of matrices, and the pairs that are multiplied.
+// The operator as a product of lists of matrices, and the pairs to multiply.
 struct Problem {
   ProductShape shape;  // Shape of the forward product.
   MatrixTriples triples;
 };
 
-// Returns the index of the operand's matrix that is used for the output's matrix at `index`.
-// `leading` has the operand's leading axes (those before the last two); `index` counts the output's
-// matrices.
+// Returns the index of the operand's matrix for the output's matrix at `index`. `leading` has the
+// operand's leading axes (all but the last two); `index` counts the output's matrices.
 int64_t PlaceOf(const Dims& leading, const Dims& index) {
   int64_t place = 0;
   for (size_t i = 0; i < leading.size(); ++i) {
@@ -34,7 +33,7 @@ int64_t PlaceOf(const Dims& leading, const Dims& index) {
   return place;
 }
 
-// Returns one pair of matrices for each matrix of the output.
+// Returns one pair of matrices per output matrix.
 MatrixTriples PairMatrices(const MatMulShape& shape) {
   const Dims& leading = shape.leading;
   MatrixTriples triples;
@@ -67,11 +66,10 @@ MatrixLayout Flipped(MatrixLayout layout) {
   return layout;
 }
 
-// The product that computes the gradient of an operand. Its factors are the output's gradient and
-// the other operand.
+// The product that computes an operand's gradient from the output's gradient and the other operand.
 struct GradientProduct {
   std::unique_ptr<BatchedMatMul> product;
-  bool has_gradient_left = false;  // Otherwise the other operand is the left factor.
+  bool has_gradient_left = false;  // Otherwise the other operand is on the left.
 };
 
 GradientProduct MakeGradient(const ProductShape& shape, MatrixTriples triples, bool is_left) {
@@ -118,7 +116,7 @@ GradientProduct GradientOfB(const Problem& problem) {
   return MakeGradient(shape, {of.a, of.c, of.b}, false);
 }
 
-// Gemm's third input, broadcast to the rows and columns of the output.
+// Gemm's third input, broadcast to the output's rows and columns.
 class Addend {
  public:
   explicit Addend(const MatMulShape& shape)
@@ -233,7 +231,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareMatMul(const OpSpec& spec) {
                                          "supported",
                                          matrices, kMaxMatrices));
   }
-  return Guarded(spec, [&] { return std::make_unique<MatMulOp>(spec, shape); });
+  return CatchDnnlErrors(spec, [&] { return std::make_unique<MatMulOp>(spec, shape); });
 }
 
 constexpr OpRow kMatMulOps[] = {{"Gemm", PrepareMatMul}, {"MatMul", PrepareMatMul}};
@@ -242,9 +240,9 @@ constexpr OpRow kMatMulOps[] = {{"Gemm", PrepareMatMul}, {"MatMul", PrepareMatMu
 
 std::span<const OpRow> MatMulOps() { return kMatMulOps; }
 
-// Einsum. The gradient of an operand is itself an Einsum of the output's gradient and the other
-// operands. An Einsum of two operands without repeated axes is a matrix product between changes of
-// layout; any other is summed element by element.
+// Einsum. An operand's gradient is itself an Einsum of the output's gradient and the other
+// operands. An Einsum of two operands without repeated axes is a matrix product between layout
+// changes; any other is summed element by element.
 
 namespace {
 
@@ -371,7 +369,7 @@ class ProductContractor final : public Contractor {
   }
 
   DnnlDevice device_;
-  // The layout changes of the two factors before the product, and of the result after it.
+  // The layout changes of both factors before the product, and of the result after it.
   std::array<LayoutChange, 3> changes_;
   std::unique_ptr<BatchedMatMul> product_;
   WorkspacePlan plan_;
@@ -426,7 +424,7 @@ class EinsumOp final : public PreparedOp {
 
 Result<std::unique_ptr<PreparedOp>> PrepareEinsum(const OpSpec& spec) {
   CKPLAN_ASSIGN_OR_RETURN(const EinsumShape shape, ReadEinsumShape(spec));
-  return Guarded(spec, [&] { return std::make_unique<EinsumOp>(shape); });
+  return CatchDnnlErrors(spec, [&] { return std::make_unique<EinsumOp>(shape); });
 }
 
 constexpr OpRow kEinsumOps[] = {{"Einsum", PrepareEinsum}};

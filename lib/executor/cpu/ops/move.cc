@@ -12,7 +12,7 @@ namespace ckplan::cpu {
 
 namespace {
 
-// Each element of the output is an element of the input; no input element occurs twice.
+// Each output element is an input element; no input element occurs twice.
 class MoveOp final : public PreparedOp {
  public:
   MoveOp(const OpSpec& spec, StridedCopy copy)
@@ -36,8 +36,7 @@ class MoveOp final : public PreparedOp {
   bool leaves_out_;
 };
 
-// Each element of the input is repeated along the axes of stride 0; the gradients of the
-// repetitions are summed.
+// Each input element is repeated along axes of stride 0; the repetitions' gradients are summed.
 class RepeatOp final : public PreparedOp {
  public:
   RepeatOp(const OpSpec& spec, const MoveShape& shape)
@@ -92,7 +91,7 @@ std::span<const OpRow> MoveOps() { return kMoveOps; }
 
 namespace {
 
-// Sizes and offsets of the parts of a row, in bytes.
+// The parts' sizes and offsets within a row, in bytes.
 struct Parts {
   int64_t rows = 1;
   int64_t row_bytes = 0;
@@ -104,7 +103,7 @@ struct Parts {
     for (const int64_t size : shape.size) size_bytes.push_back(size * SizeOf(type));
   }
 
-  // Copies a part into the whole; Extract copies it back.
+  // Copies a part into the whole. Extract does the opposite.
   void Insert(size_t part, const void* from, void* whole) const {
     Copy(part, static_cast<const char*>(from), size_bytes[part],
          static_cast<char*>(whole) + begin_bytes[part], row_bytes);
@@ -194,8 +193,8 @@ std::span<const OpRow> JoinOps() { return kJoinOps; }
 
 namespace {
 
-// The first two axes are batch and time, in either order; the axes after them are copied as one
-// block. The operator is its own inverse, so backward applies it to the gradient.
+// The first two axes are batch and time, in either order; later axes are copied as one block. The
+// operator is its own inverse, so backward applies it to the gradient.
 class ReverseSequenceOp final : public PreparedOp {
  public:
   ReverseSequenceOp(const OpSpec& spec, const ReverseShape& shape)

@@ -1,6 +1,6 @@
-// BatchNormalization, always with the statistics of the batch, because a training step is run even
-// if the model was exported for inference. The running statistics are not part of the step; outputs
-// 1 and 2, if used, receive the statistics of this batch.
+// BatchNormalization, always with the batch's statistics: a training step runs even if the model
+// was exported for inference. The running statistics are not part of the step; outputs 1 and 2, if
+// used, receive the batch's statistics.
 #include "lib/problem/ops/norms.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ Moments MomentsOf(const float* x, int64_t count, float epsilon) {
   return moments;
 }
 
-// Sums that the gradients of a normalised range have in common.
+// Sums that the gradients of a normalised range share.
 struct GradientSums {
   double gradient = 0;  // Sum of g.
   double product = 0;   // Sum of g x̂.
@@ -49,10 +49,10 @@ GradientSums SumGradients(const float* x, Moments moments, int64_t count, const 
   return {sum, product * static_cast<double>(moments.inverse_deviation)};
 }
 
-// `size` is the number of elements that were normalised together; `count` of them are given here.
+// `size` elements were normalised together; this call handles `count` of them.
 template <typename Gradient>
-void PassGradients(const float* x, Moments moments, GradientSums sums, int64_t size, int64_t count,
-                   const Gradient& g, float* dx) {
+void ComputeInputGradients(const float* x, Moments moments, GradientSums sums, int64_t size,
+                           int64_t count, const Gradient& g, float* dx) {
   const float inverse = moments.inverse_deviation;
   const auto mean = static_cast<float>(sums.gradient / static_cast<double>(size));
   const float slope = static_cast<float>(sums.product / static_cast<double>(size)) * inverse;
@@ -96,7 +96,7 @@ class BatchNormOp final : public PreparedOp {
   }
 
  private:
-  // Returns the number of channels that make a thread worthwhile.
+  // Returns how many channels are worth a thread.
   int64_t Grain() const { return std::max<int64_t>(1, kGrain / shape_.channel_size()); }
 
   double SumSamples(const float* x, int64_t channel) const {
@@ -143,8 +143,8 @@ class BatchNormOp final : public PreparedOp {
     }
   }
 
-  // Computes sums[0], the sum of dy, which is the gradient of the bias, and sums[1], the sum of dy
-  // times the normalised x, which is the gradient of the scale.
+  // Computes sums[0] = sum of dy, the gradient of the bias, and sums[1] = sum of dy times the
+  // normalised x, the gradient of the scale.
   void SumChannel(const float* x, const float* dy, Moments moments, int64_t c, float* sums) const {
     double sum = 0;
     double weighted = 0;
@@ -197,8 +197,8 @@ constexpr OpRow kBatchNormOps[] = {{"BatchNormalization", PrepareBatchNorm}};
 
 std::span<const OpRow> BatchNormOps() { return kBatchNormOps; }
 
-// GroupNormalization, and InstanceNormalization, whose groups are the channels: each group of
-// channels of each sample is normalised by its own moments.
+// GroupNormalization, and InstanceNormalization, whose groups are single channels. Each group of
+// channels of a sample is normalised by its own moments.
 
 namespace {
 
@@ -230,7 +230,7 @@ class GroupNormOp final : public PreparedOp {
 
   void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
     if (position == 0) {
-      ForGroups([&](int64_t group) { PassGroup(call, group, Floats(gradient)); });
+      ForGroups([&](int64_t group) { BackwardGroup(call, group, Floats(gradient)); });
       return;
     }
     ParallelFor(shape_.parameters(),
@@ -255,8 +255,8 @@ class GroupNormOp final : public PreparedOp {
                 });
   }
 
-  // Returns the index of the scale and bias for a channel of a group. `group` counts the groups of
-  // all samples.
+  // Returns the index of the scale and bias for a group's channel. `group` counts the groups of all
+  // samples.
   int64_t ParameterOf(int64_t group, int64_t channel) const {
     return (group % shape_.groups * shape_.group_channels + channel) / shape_.scale_channels;
   }
@@ -266,7 +266,7 @@ class GroupNormOp final : public PreparedOp {
     return {saved[2 * group], saved[2 * group + 1]};
   }
 
-  void PassGroup(const BackwardCall& call, int64_t group, float* dx) const {
+  void BackwardGroup(const BackwardCall& call, int64_t group, float* dx) const {
     const int64_t first = group * shape_.group_size();
     const Moments moments = SavedMoments(call, group);
     GradientSums sums;
@@ -285,7 +285,7 @@ class GroupNormOp final : public PreparedOp {
       sums.product += own.product;
     });
     for_channels([&](const float* x, const auto& g, int64_t at) {
-      PassGradients(x, moments, sums, shape_.group_size(), shape_.positions, g, dx + at);
+      ComputeInputGradients(x, moments, sums, shape_.group_size(), shape_.positions, g, dx + at);
     });
   }
 
@@ -326,8 +326,8 @@ std::span<const OpRow> GroupNormOps() { return kGroupNormOps; }
 
 namespace {
 
-// Returns the moments of RMSNormalization: the mean is taken as 0, and the deviation is the root
-// mean square.
+// Returns RMSNormalization's moments: the mean counts as 0, and the deviation is the root mean
+// square.
 Moments RootMeanSquareOf(const float* x, int64_t count, float epsilon) {
   const double squares = SumTerms(count, [x](int64_t i) { return x[i] * x[i]; });
   const auto mean = static_cast<float>(squares / static_cast<double>(count));
@@ -366,7 +366,7 @@ class RowNormOp final : public PreparedOp {
       const float* scale = Floats(call.inputs[1]);
       ForRows([&](int64_t row) {
         const int64_t at = row * size_;
-        PassRow(x + at, dy + at, scale, Saved(saved, row), result + at);
+        BackwardRow(x + at, dy + at, scale, Saved(saved, row), result + at);
       });
     } else if (position == 1) {
       SumColumns(rows_, size_, result, [&](int64_t row, int64_t i) {
@@ -410,12 +410,12 @@ class RowNormOp final : public PreparedOp {
     }
   }
 
-  void PassRow(const float* x, const float* dy, const float* scale, Moments moments,
-               float* dx) const {
+  void BackwardRow(const float* x, const float* dy, const float* scale, Moments moments,
+                   float* dx) const {
     const auto g = [dy, scale](int64_t i) { return dy[i] * scale[i]; };
     GradientSums sums = SumGradients(x, moments, size_, g);
     if constexpr (!kHasMean) sums.gradient = 0;
-    PassGradients(x, moments, sums, size_, size_, g, dx);
+    ComputeInputGradients(x, moments, sums, size_, size_, g, dx);
   }
 
   int64_t rows_, size_;
@@ -479,8 +479,8 @@ class MeanVarianceNormOp final : public PreparedOp {
         sums.product += own.product;
       });
       for_samples([&](const float* x, const auto& g, int64_t at) {
-        PassGradients(x, moments, sums, shape_.channel_size(), shape_.positions, g,
-                      Floats(gradient) + at);
+        ComputeInputGradients(x, moments, sums, shape_.channel_size(), shape_.positions, g,
+                              Floats(gradient) + at);
       });
     });
   }

@@ -12,30 +12,28 @@ namespace ckplan::cpu {
 
 namespace {
 
-// Linear maps that are applied along each axis independently; see lib/problem/ops/pad_resize.h.
+// Linear maps applied independently along each axis; see lib/problem/ops/pad_resize.h.
 class SeparableMap {
  public:
   SeparableMap() = default;
-  // `axes` has one entry per axis; scalars have none. Neighbouring axes that stay unchanged are
-  // merged.
+  // `axes` has one entry per axis, none for scalars. Neighbouring unchanged axes are merged.
   explicit SeparableMap(const std::vector<AxisTaps>& axes);
 
   SeparableMap Transposed() const;
-  // `fill` is the output where there is no tap.
+  // `fill` is the output's value where there is no tap.
   void Run(const float* from, float* to, float fill = 0) const;
-  // Selects elements of any type, given their size. Each output element has at most one tap, whose
-  // weight is taken as 1; `fill` (a single element) is the output where there is no tap.
+  // Selects elements of any type, given their size. Each output element has at most one tap, with
+  // weight 1. `fill` (one element) is the output's value where there is no tap.
   void Select(const void* from, void* to, int64_t element_bytes, const void* fill) const;
 
  private:
-  // Neighbouring output elements of a row that read neighbouring input elements, all with the same
+  // Neighbouring elements of an output row that read neighbouring input elements with the same
   // weight.
   struct Stretch {
     int64_t to = 0, from = 0, length = 0;
     float weight = 1;
   };
-  // At most two taps, which suffice for linear interpolation. A single tap gets a second one of
-  // weight 0.
+  // At most two taps, enough for linear interpolation. A single tap gets a second one of weight 0.
   struct TapPair {
     int64_t first = 0, second = 0;
     float first_weight = 0, second_weight = 0;
@@ -43,7 +41,7 @@ class SeparableMap {
 
   void FindStretches();
   void FindPairs();
-  // Calls body(offset of a row of the input, weight) for all taps of an output row.
+  // Calls body(offset of an input row, weight) for all taps of an output row.
   template <typename Body>
   void ForRowTaps(int64_t row, const Body& body) const;
   void RunRow(int64_t row, const float* from, float* to, float fill) const;
@@ -57,7 +55,7 @@ class SeparableMap {
   AxisTaps inner_;
   bool has_inner_holes_ = false;      // Some indices have no taps.
   std::vector<Stretch> stretches_;    // For one row; empty if they would be too short.
-  std::vector<TapPair> inner_pairs_;  // For one row; empty if some element has more taps.
+  std::vector<TapPair> inner_pairs_;  // For one row; empty if an element has more taps.
   int64_t rows_ = 1;                  // Rows of the output.
 };
 

@@ -193,7 +193,7 @@ class LrnOp final : public PreparedOp {
         }
       }
       for (int64_t c = 0; c < channels_; ++c) {
-        PassChannel(x, dy, base, share, c, count, Floats(gradient) + offset);
+        BackwardChannel(x, dy, base, share, c, count, Floats(gradient) + offset);
       }
     });
   }
@@ -237,8 +237,8 @@ class LrnOp final : public PreparedOp {
     for (int64_t i = 0; i < count; ++i) to[i] = from[i] * std::pow(base[i], -beta_);
   }
 
-  void PassChannel(const float* x, const float* dy, const float* base, const float* share,
-                   int64_t c, int64_t count, float* dx) const {
+  void BackwardChannel(const float* x, const float* dy, const float* base, const float* share,
+                       int64_t c, int64_t count, float* dx) const {
     float sums[kStrip] = {};
     const int64_t first = c - (size_ - 1) + (size_ - 1) / 2;  // The first window that contains c.
     for (int64_t k = std::max<int64_t>(0, first); k < std::min(channels_, first + size_); ++k) {

@@ -16,7 +16,7 @@ int64_t GrainOf(const PoolShape& shape) {
   return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, shape.out() * window));
 }
 
-// The number of output columns that are computed together.
+// Output columns computed together.
 constexpr int64_t kStretchColumns = 128;
 
 // A range of columns of one output row.
@@ -38,9 +38,9 @@ void ForEachStretch(const PoolShape& shape, const Body& body) {
   }
 }
 
-// For every position of the kernel, in order, visits the columns of the stretch for which that
-// position lies inside the input: visit(begin, end, from), where column `begin + i`, relative to
-// the first column of the stretch, reads element `from + i * stride` of the input plane.
+// For every kernel position, in order, visits the stretch's columns for which that position is
+// inside the input: visit(begin, end, from), where column `begin + i`, relative to the stretch's
+// first column, reads element `from + i * stride` of the input plane.
 template <typename Visit>
 void ForEachTap(const PoolShape& shape, const Stretch& stretch, const Visit& visit) {
   const auto& [d, h, w] = shape.axes;
@@ -59,7 +59,7 @@ void ForEachTap(const PoolShape& shape, const Stretch& stretch, const Visit& vis
   }
 }
 
-// The statistic, or the operator's second output, holds the index of each maximum within its plane.
+// The statistic, or the operator's second output, holds each maximum's index within its plane.
 class MaxPoolOp final : public PreparedOp {
  public:
   explicit MaxPoolOp(const PoolShape& shape) : shape_(shape) {}
@@ -107,7 +107,7 @@ class MaxPoolOp final : public PreparedOp {
   }
 
  private:
-  // Finds the first maximum of each window; a NaN counts as greater than all numbers.
+  // Finds the first maximum of each window. NaN is greater than all numbers.
   void FindMaxima(const float* plane, const Stretch& stretch, float* highest,
                   int32_t* where) const {
     std::fill_n(highest, kStretchColumns, -std::numeric_limits<float>::infinity());
@@ -267,8 +267,8 @@ constexpr OpRow kPoolOps[] = {
 
 std::span<const OpRow> PoolOps() { return kPoolOps; }
 
-// Col2Im: a row of the image gathers the rows of blocks that overlap it; the gradient's rows are
-// cut out of the image's gradient.
+// Col2Im: each image row gathers the rows of blocks that overlap it; gradient rows are cut out of
+// the image's gradient.
 
 namespace {
 
@@ -304,7 +304,7 @@ class Col2ImOp final : public PreparedOp {
   }
 
  private:
-  // Computes row `index` of an image by adding all blocks that overlap it, in the order of the
+  // Computes row `index` of an image by adding all blocks that overlap it, in the order of
   // positions in a block.
   void SumRow(const float* plane, int64_t index, float* row) const {
     const auto& [d, h, w] = shape_.axes;
@@ -323,16 +323,16 @@ class Col2ImOp final : public PreparedOp {
     }
   }
 
-  // Adds one row of blocks to a row of the image. `from` points to position k along the last axis
-  // of the blocks.
+  // Adds one row of blocks to an image row. `from` points to position k along the blocks' last
+  // axis.
   void AddRow(const float* from, int64_t k, float* row) const {
     const WindowAxis& w = shape_.axes[2];
     const int64_t last = w.last_out(k);
     for (int64_t o = w.first_out(k); o < last; ++o) row[w.origin(o) + k * w.dilation] += from[o];
   }
 
-  // Copies row `index` of an image's columns: the elements at one position of the blocks of one row
-  // of blocks.
+  // Copies row `index` of an image's columns: the elements at one block position in one row of
+  // blocks.
   void CutRow(const float* image, int64_t index, float* row) const {
     const auto& [d, h, w] = shape_.axes;
     const int64_t position = index / (d.out * h.out);

@@ -1,5 +1,5 @@
-// Code shared by LSTM and GRU: the shapes, the hidden states, and the products that are computed
-// for all steps at once. The operators themselves run the steps, one direction after the other.
+// Code shared by LSTM and GRU: shapes, hidden states, and the products computed for all steps at
+// once. The operators themselves run the steps, one direction after the other.
 //
 //   gates = X Wᵀ + bias            [steps * batch, gates * hidden], all steps at once
 //   hidden state of each step      from its gates and the state before
@@ -31,19 +31,19 @@ class RecurrentFrame {
  public:
   RecurrentFrame(const OpSpec& spec, const RecurrentShape& shape);
 
-  // Reserves buffers in the operator's workspaces. Called once, before all other methods.
+  // Reserve buffers in the operator's workspaces. Call once, before all other methods.
   void PlanForward(WorkspacePlan& plan);
   void PlanBackward(WorkspacePlan& plan);
 
   // Computes gates = X Wᵀ + bias; a null `bias` means none.
   void Project(const ForwardCall& call, int64_t direction, const float* bias, float* gates) const;
 
-  // Returns where the hidden states of a direction are written: the output; the reserve if the
-  // operator has no such output; or the workspace.
+  // Returns where to write a direction's hidden states: the output, the reserve if there is no such
+  // output, or the workspace.
   Steps WriteStates(const ForwardCall& call, int64_t direction) const;
   Steps ReadStates(const BackwardCall& call, int64_t direction) const;
 
-  // Copies the last state of a direction to the output at `position`, if that output is used.
+  // Copies a direction's last state to the output at `position`, if that output is used.
   void WriteLast(const ForwardCall& call, size_t position, int64_t direction,
                  const Steps& states) const;
   // Returns the initial state; null means zero.
@@ -63,35 +63,34 @@ class RecurrentFrame {
   int64_t forward_scratch_ = 0, backward_scratch_ = 0;
 };
 
-// The base of LSTM and GRU. It has the shared frame, storage for the gates and other values saved
-// per step (in the reserve or, if nothing is saved, in the workspace), and gradients of gates and
-// states.
+// Base class of LSTM and GRU: the shared frame, storage for gates and other values saved per step
+// (in the reserve or, if nothing is saved, in the workspace), and gradients of gates and states.
 class RecurrentOp : public PreparedOp {
  public:
   OpWorkspace workspace() const final { return {forward_plan_.total(), backward_plan_.total()}; }
 
  protected:
-  // `extra_slots` is the number of steps whose extra saved values must exist at once in a forward
+  // `extra_slots` is the number of steps whose extra values must exist at once in a forward pass
   // without a reserve.
   RecurrentOp(const OpSpec& spec, const RecurrentShape& shape, int64_t extra_slots);
   void PlanBackward();  // Must be called if a gradient is needed.
 
   float* Gates(const ForwardCall& call, int64_t direction) const;
   Steps Extras(const ForwardCall& call, int64_t direction) const;
-  // Returns the sum of the biases of W and R, or null if there are none. The bias of R is added
-  // only to the first `both` columns.
+  // Returns the sum of the biases of W and R, or null if there are none. Adds the bias of R only to
+  // the first `both` columns.
   const float* SumBiases(const ForwardCall& call, int64_t direction, int64_t both) const;
   static bool HasBias(const ForwardCall& call) {
     return call.inputs.size() > kRecurrentBias && call.inputs[kRecurrentBias] != nullptr;
   }
 
-  // Fills `to` with the gradient of the last vector at `output`, or zero if it has none.
+  // Fills `to` with the gradient of the last vector at `output`, or zeros if it has none.
   void BeginWith(const BackwardCall& call, size_t output, int64_t direction, float* to) const;
   // Returns the gradient of the output of one step; null means zero.
   const float* Arriving(const BackwardCall& call, int64_t direction, int64_t step) const;
   // Computes the gradient of both biases from the gradient of the gates.
   void BiasGradient(const BackwardCall& call, float* gradient) const;
-  // Copies the gradient of the initial vectors, which is at `offset` in the workspace.
+  // Copies the gradient of the initial vectors, stored at `offset` in the workspace.
   void CopyInitial(const BackwardCall& call, int64_t offset, float* to) const;
 
   template <typename Body>

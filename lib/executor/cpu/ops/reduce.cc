@@ -14,8 +14,8 @@ namespace ckplan::cpu {
 
 namespace {
 
-// The parts of a reduction: a function of each value before combining, a function of the combined
-// value, and the gradient of one input element. n is the number of elements per result.
+// The parts of a reduction: a function of each value, a function of the combined value, and the
+// gradient of one input element. n is the number of elements per result.
 struct SumKind {
   using Combiner = SumOf;
   static constexpr bool kReadsX = false, kReadsY = false;
@@ -106,7 +106,7 @@ class ReduceOp final : public ReduceBase {
   }
 };
 
-// Computes log(sum(e^x)); the maximum is subtracted from each exponent.
+// Computes log(sum(e^x)), subtracting the maximum from each exponent.
 class ReduceLogSumExp final : public ReduceBase {
  public:
   using ReduceBase::ReduceBase;
@@ -123,7 +123,7 @@ class ReduceLogSumExp final : public ReduceBase {
       }
       return buffer;
     };
-    // Each result overwrites the maximum, which only this result's sum reads.
+    // Each result overwrites its maximum, which only this result's sum reads.
     reduction_.Run<SumOf>(y, call.workspace, segment, [y](double sum, int64_t i) {
       return static_cast<float>(std::log(sum)) + Finite(y[i]);
     });
@@ -140,8 +140,8 @@ class ReduceLogSumExp final : public ReduceBase {
   static float Finite(float maximum) { return std::isinf(maximum) ? 0.0F : maximum; }
 };
 
-// Equal maxima (or minima) share the gradient. The backward workspace holds their number for each
-// result, and then the workspace of the reduction.
+// Equal maxima (or minima) share the gradient. The backward workspace holds their count for each
+// result, followed by the reduction's workspace.
 template <typename Combiner>
 class ReduceExtreme final : public ReduceBase {
  public:
@@ -178,9 +178,9 @@ class ReduceExtreme final : public ReduceBase {
   int64_t CountBytes() const { return (results_ * 4 + 7) / 8 * 8; }
 };
 
-// The gradient of an element is the product of the other elements, which division cannot find if
-// the element is 0. The backward workspace holds the products without zeros, the numbers of zeros,
-// and the workspace of the reduction.
+// An element's gradient is the product of the other elements, which division cannot find if the
+// element is 0. The backward workspace holds the products without zeros, the zero counts, and the
+// reduction's workspace.
 class ReduceProd final : public ReduceBase {
  public:
   using ReduceBase::ReduceBase;
@@ -217,7 +217,7 @@ class ReduceProd final : public ReduceBase {
   }
 };
 
-// Reductions of integers, which occur in shape computations and are small.
+// Integer reductions, which occur in shape computations and are small.
 template <typename T, typename F>
 class ReduceIntegers final : public PreparedOp {
  public:
@@ -239,7 +239,7 @@ class ReduceIntegers final : public PreparedOp {
     for (int64_t i = 0; i < results_; ++i) y[i] = F::After(y[i], static_cast<T>(ratio_));
   }
   void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+    CKPLAN_CHECK(false, "only operators with a gradient run backward");
   }
 
  private:

@@ -49,8 +49,8 @@ class CumSumOp final : public PreparedOp {
     RunningSum(view_, is_exclusive_, is_reverse_, static_cast<const T*>(call.inputs[0]),
                static_cast<T*>(call.outputs[0]));
   }
-  // An element contributes to all sums from its position on. Its gradient is therefore the
-  // cumulative sum of the sums' gradients from the opposite end.
+  // An element contributes to all sums from its position on, so its gradient is the cumulative sum
+  // of the sums' gradients from the opposite end.
   void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
     if (view_.size * view_.inner == 0) return;
     RunningSum(view_, is_exclusive_, !is_reverse_,
@@ -94,7 +94,7 @@ class ArgExtremeOp final : public PreparedOp {
     });
   }
   void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+    CKPLAN_CHECK(false, "only operators with a gradient run backward");
   }
 
  private:
@@ -132,7 +132,7 @@ class HardmaxOp final : public PreparedOp {
     });
   }
   void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+    CKPLAN_CHECK(false, "only operators with a gradient run backward");
   }
 
  private:
@@ -159,8 +159,8 @@ std::span<const OpRow> ScanOps() { return kScanOps; }
 
 namespace {
 
-// Lines are sorted through a list of indices. The lines are divided into at most this many groups,
-// each with a list of its own.
+// Lines are sorted through lists of indices. There are at most this many groups of lines, each with
+// its own list.
 constexpr int64_t kMaxGroups = 16;
 
 // The indices go to the operator's second output or, if that is unused, to the statistic.

@@ -13,7 +13,7 @@
 namespace ckplan::cpu {
 
 CKPLAN_VECTOR_CLONES
-float HighestOf(const float* x, int64_t size) {
+float MaxElement(const float* x, int64_t size) {
   constexpr int64_t kLanes = 16;
   float lanes[kLanes];
   for (float& lane : lanes) lane = -std::numeric_limits<float>::infinity();
@@ -30,7 +30,7 @@ float HighestOf(const float* x, int64_t size) {
 
 CKPLAN_VECTOR_CLONES
 void SoftmaxRow(const float* x, float* y, int64_t size) {
-  const float highest = HighestOf(x, size);
+  const float highest = MaxElement(x, size);
   for (int64_t i = 0; i < size; ++i) y[i] = Exp(x[i] - highest);
   const auto factor = static_cast<float>(1 / Sum(y, size));
   for (int64_t i = 0; i < size; ++i) y[i] *= factor;
@@ -38,7 +38,7 @@ void SoftmaxRow(const float* x, float* y, int64_t size) {
 
 CKPLAN_VECTOR_CLONES
 void LogSoftmaxRow(const float* x, float* y, int64_t size) {
-  const float highest = HighestOf(x, size);
+  const float highest = MaxElement(x, size);
   const double sum = SumTerms(size, [x, highest](int64_t i) { return Exp(x[i] - highest); });
   const auto log_sum = static_cast<float>(std::log(sum));
   for (int64_t i = 0; i < size; ++i) y[i] = (x[i] - highest) - log_sum;
@@ -58,7 +58,7 @@ void LogSoftmaxRowGradient(const float* y, const float* dy, float* dx, int64_t s
 
 namespace {
 
-// The number of columns processed together if the axis is not the last one: at least a cache line.
+// Columns processed together if the axis is not the last one: at least a cache line.
 constexpr int64_t kColumns = 64;
 
 template <bool kIsLog>
@@ -156,7 +156,7 @@ class SoftmaxOp final : public PreparedOp {
     }
   }
 
-  // Calls body(offset, column) for all columns of one row, and then of the next.
+  // Calls body(offset, column) for all columns, row by row.
   template <typename Body>
   void ForElements(int64_t count, const Body& body) const {
     for (int64_t i = 0; i < shape_.size; ++i) {
@@ -182,13 +182,13 @@ constexpr OpRow kSoftmaxOps[] = {{"LogSoftmax", PrepareSoftmax<true>},
 
 std::span<const OpRow> SoftmaxOps() { return kSoftmaxOps; }
 
-// SoftmaxCrossEntropyLoss and NegativeLogLikelihoodLoss: for each position, the negative logarithm
-// of the probability of its label.
+// SoftmaxCrossEntropyLoss and NegativeLogLikelihoodLoss: for each position, the negative log
+// probability of its label.
 
 namespace {
 
-// Scores are [samples, classes, ...]; a place is a sample together with an index into the axes
-// after the classes. The forward workspace holds the loss of each place, and then its weight.
+// Scores are [samples, classes, ...]. A place is a sample together with an index into the axes
+// after the classes. The forward workspace holds each place's loss, then its weight.
 class LossOp final : public PreparedOp {
  public:
   LossOp(const OpSpec& spec, const LossShape& shape)
@@ -265,7 +265,7 @@ class LossOp final : public PreparedOp {
     });
   }
 
-  // Returns -1 if the place is ignored.
+  // Returns -1 for ignored places.
   int64_t LabelOf(std::span<const void* const> inputs, int64_t place) const {
     const int64_t label = has_long_labels_ ? static_cast<const int64_t*>(inputs[1])[place]
                                            : static_cast<const int32_t*>(inputs[1])[place];

@@ -6,7 +6,7 @@
 namespace ckplan::cpu {
 
 // Returns the maximum, or NaN if any element is NaN.
-float HighestOf(const float* x, int64_t size);
+float MaxElement(const float* x, int64_t size);
 
 // y may alias x. A row that is all -infinity gives NaN, as the definition implies.
 void SoftmaxRow(const float* x, float* y, int64_t size);

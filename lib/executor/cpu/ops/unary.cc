@@ -148,7 +148,7 @@ class ClipOp final : public PreparedOp {
     });
   }
 
-  // An input equal to a limit passes the gradient, as in PyTorch.
+  // Like PyTorch, passes the gradient of an input equal to a limit.
   void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
     const auto [low, high] = Limits(call.inputs);
     const auto* x = static_cast<const T*>(call.inputs[0]);
@@ -190,7 +190,7 @@ std::unique_ptr<PreparedOp> MakeCast(const OpSpec& spec) {
       return MakeMap<From, int64_t, scalar::Convert<int64_t>>(spec);
     case ElementType::kBool:
       return MakeMap<From, uint8_t, scalar::ToBool>(spec);
-    case ElementType::kBFloat16:  // The backend refuses bfloat16 earlier.
+    case ElementType::kBFloat16:  // The backend has rejected bfloat16.
       break;
   }
   return nullptr;
@@ -208,7 +208,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareCast(const OpSpec& spec) {
       return MakeCast<int64_t>(spec);
     case ElementType::kBool:
       return MakeCast<uint8_t>(spec);
-    case ElementType::kBFloat16:  // The backend refuses bfloat16 earlier.
+    case ElementType::kBFloat16:  // The backend has rejected bfloat16.
       break;
   }
   return Unsupported(spec, "its input is bfloat16");

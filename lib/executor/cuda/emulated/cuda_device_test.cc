@@ -204,7 +204,7 @@ TEST_CASE(
     REQUIRE(!refused.ok());
     CHECK(refused.error().code == ErrorCode::kInfeasible);
     CHECK(refused.error().message ==
-          "the GPU has no 1042577 bytes of memory left; 1042576 of 1048576 are free");
+          "cannot allocate 1042577 bytes on the GPU; 1042576 of 1048576 are free");
     CHECK(cudaGetLastError() == cudaSuccess);
   }
   device->Release(Take(device->Allocate(free_bytes)));
@@ -286,8 +286,9 @@ TEST_CASE("cuda device: a machine that cannot run it is refused with the reason"
         "this machine has no NVIDIA driver; install one");
 
   machine.driver_version = 12040;
-  CHECK(RefusalOn(machine) ==
-        "its driver knows CUDA 12.4, and this ckexec was built for 13.0; install a newer driver");
+  CHECK(
+      RefusalOn(machine) ==
+      "its driver supports CUDA 12.4, and this ckexec was built for 13.0; install a newer driver");
 
   machine = SmallMachine();
   machine.gpus = 0;
@@ -295,13 +296,12 @@ TEST_CASE("cuda device: a machine that cannot run it is refused with the reason"
       "this machine has a driver, but shows no GPU; see nvidia-smi and CUDA_VISIBLE_DEVICES";
   CHECK(RefusalOn(machine) == no_gpu);
   CHECK(RefusalWhere("cudaGetDeviceCount", cudaSuccess) == no_gpu);
-  CHECK(RefusalWhere("cudaGetDeviceCount", cudaErrorUnknown) == "an error that was asked for");
+  CHECK(RefusalWhere("cudaGetDeviceCount", cudaErrorUnknown) == "a requested error");
 
   machine = SmallMachine();
   machine.compute_major = 7;
   CHECK(RefusalOn(machine) ==
-        "its GPU, an emulated GPU, is of compute capability 7.0, and kernels are built for 8.0 and "
-        "above");
+        "its GPU, an emulated GPU, has compute capability 7.0, but the kernels need 8.0 or above");
   CHECK(RefusalWhere("cudaSetDevice", cudaErrorDevicesUnavailable) ==
         "an emulated GPU: CUDA-capable device(s) is/are busy or unavailable");
 }
@@ -318,17 +318,18 @@ TEST_CASE("cuda device: kernels that the driver cannot start are refused with wh
     CHECK(judged.error().code == ErrorCode::kUnsupported);
     return judged.error().message;
   };
-  CHECK(refusal(cudaErrorUnsupportedPtxVersion) ==
-        "the cuda backend cannot run here: its driver knows CUDA 12.8, and this ckexec was built "
-        "for 12.9, whose PTX that driver cannot translate; install a driver that knows this CUDA "
-        "(nvidia-smi shows which one it knows), or a ckexec with code for this GPU");
+  CHECK(
+      refusal(cudaErrorUnsupportedPtxVersion) ==
+      "the cuda backend cannot run here: its driver supports CUDA 12.8, and this ckexec was built "
+      "for 12.9, whose PTX that driver cannot translate; install a driver that supports this CUDA "
+      "version (see nvidia-smi), or a ckexec with code for this GPU");
   CHECK(refusal(cudaErrorNoKernelImageForDevice) ==
         "the cuda backend cannot run here: this ckexec has neither code nor PTX for its GPU; build "
         "it with PTX");
   CHECK(refusal(cudaErrorJitCompilerNotFound).find("libnvidia-ptxjitcompiler.so.1") !=
         std::string::npos);
   CHECK(refusal(cudaErrorUnknown) ==
-        "the cuda backend cannot run here: the first kernel fails: an error that was asked for");
+        "the cuda backend cannot run here: the first kernel fails: a requested error");
   CHECK_THROWS_AS((void)CheckFirstKernel(cudaErrorMemoryAllocation), OutOfMemory);
 }
 
@@ -468,13 +469,14 @@ TEST_CASE("cuda device: a call that no GPU would accept ends the program with ex
   };
   for (const Row& row :
        {Row{"fault: an allocation that fails for another reason", "taking memory"},
-        Row{"fault: a copy beyond an allocation", "the GPU works within allocations"},
-        Row{"fault: memory that is released twice", "what is freed was allocated"},
+        Row{"fault: a copy beyond an allocation", "the GPU accesses only allocated memory"},
+        Row{"fault: memory that is released twice",
+            "memory is freed by the allocator it came from"},
         Row{"fault: memory of the pool that is released as other memory",
-            "what is freed was allocated, and in the same way"},
-        Row{"fault: memory that is freed while work is queued", "no work is left"},
+            "memory is freed by the allocator it came from"},
+        Row{"fault: memory that is freed while work is queued", "memory is freed after all work"},
         Row{"fault: a clock that is read before the device reached it", "cudaEventElapsedTime"},
-        Row{"fault: work for a stream that is not alive", "a stream that is alive"}}) {
+        Row{"fault: work for a stream that is not alive", "work goes to a live stream"}}) {
     CAPTURE(row.name);
     const Ending ending = RunAlone(row.name);
     CAPTURE(ending.output);

@@ -11,7 +11,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// The axes of a convolution, always three of them.
+// A convolution's axes, always three.
 struct Axes {
   std::array<int64_t, 3> in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1};
   std::array<int64_t, 3> strides{1, 1, 1}, dilations{1, 1, 1}, pads{0, 0, 0};
@@ -79,7 +79,7 @@ class PlainConvolution {
   int64_t YSize() const { return shape_.batch * shape_.groups * shape_.out_channels * positions_; }
   int64_t WSize() const { return shape_.groups * shape_.out_channels * shape_.in_channels * taps_; }
 
-  // Calls body with the indices in x, w and y of every product that the convolution sums.
+  // Calls body with the indices in x, w and y of every product in the convolution's sums.
   template <typename Body>
   void ForProducts(const Body& body) const {
     const int64_t filters = shape_.groups * shape_.out_channels;
@@ -104,7 +104,7 @@ class PlainConvolution {
   }
 
  private:
-  // Returns where an element lies in memory.
+  // Returns an element's offset in memory.
   size_t Place(int64_t sample, int64_t channel, int64_t channels, int64_t at, int64_t count) const {
     const int64_t place = shape_.is_channels_last ? (sample * count + at) * channels + channel
                                                   : (sample * channels + channel) * count + at;
@@ -153,7 +153,7 @@ void RunPlainConvolution(const ConvolutionShape& shape, ConvPass pass, void* x, 
 
 namespace {
 
-// The names of the attributes of one of the three operations.
+// One operation's attribute names.
 struct OperationNames {
   ConvPass pass;
   EmulatedName alpha, beta, convolution, x, w, y;
@@ -208,18 +208,18 @@ ConvolutionShape ShapeOf(const EmulatedDescriptor& operation) {
   const EmulatedDescriptor& y = operation.Part(names.y);
   const EmulatedDescriptor& convolution = operation.Part(names.convolution);
   CKPLAN_CHECK(TypeOfTensor(x) == TypeOfTensor(y) && TypeOfTensor(x) == TypeOfTensor(w),
-               "the tensors of a convolution have one type");
+               "all tensors of a convolution have the same type");
   const std::vector<int64_t> x_dims = SizesOf(x), w_dims = SizesOf(w), y_dims = SizesOf(y);
   const int64_t groups = x_dims[1] / w_dims[1];
   CKPLAN_CHECK(x_dims[0] == y_dims[0] && y_dims[1] == w_dims[0] && groups > 0 &&
                    x_dims[1] == w_dims[1] * groups && w_dims[0] % groups == 0,
-               "the tensors of a convolution fit each other");
+               "the shapes of a convolution's tensors match");
   const auto are_ordered = [&](bool is_channels_last) {
     return IsEmulatedOrder(x, is_channels_last) && IsEmulatedOrder(w, is_channels_last) &&
            IsEmulatedOrder(y, is_channels_last);
   };
   CKPLAN_CHECK(are_ordered(false) || are_ordered(true),
-               "the tensors of a convolution have one order, without gaps");
+               "a convolution's tensors are dense and in the same order");
   ConvolutionShape shape;
   shape.is_channels_last = !are_ordered(false);
   shape.type =
@@ -238,7 +238,7 @@ ConvolutionShape ShapeOf(const EmulatedDescriptor& operation) {
   return shape;
 }
 
-// Returns the tensor in which the operation leaves its result.
+// Returns the tensor for the operation's result.
 const EmulatedDescriptor& ResultOf(const EmulatedDescriptor& operation) {
   const OperationNames names = NamesOf(operation.kind);
   return operation.Part(names.pass == ConvPass::kForward        ? names.y
@@ -246,8 +246,8 @@ const EmulatedDescriptor& ResultOf(const EmulatedDescriptor& operation) {
                                                                 : names.w);
 }
 
-// Changes bits of the result, others each time.
-void Disturb(void* result) {
+// Flips bits of the result, different ones each time.
+void FlipBits(void* result) {
   static unsigned times = 0;
   auto* const low = static_cast<unsigned char*>(result);
   *low = static_cast<unsigned char>(*low ^ (++times % 256));
@@ -267,14 +267,14 @@ void CheckEmulatedConvolution(const EmulatedDescriptor& convolution) {
                "ONNX does not flip kernels");
   CKPLAN_CHECK(
       convolution.Get<cudnnDataType_t>(CUDNN_ATTR_CONVOLUTION_COMP_TYPE) == CUDNN_DATA_FLOAT,
-      "sums are of float32");
+      "sums are computed in float32");
   const auto axes =
       static_cast<size_t>(convolution.Get<int64_t>(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS));
   for (const EmulatedName name :
        {CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS,
         CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_ATTR_CONVOLUTION_DILATIONS}) {
     CKPLAN_CHECK(convolution.Integers(name).size() == axes,
-                 "the lists of a convolution have a value for each axis");
+                 "a convolution has a stride, a dilation and pads for each axis");
   }
   CKPLAN_CHECK(convolution.Integers(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS) ==
                    convolution.Integers(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS),
@@ -284,22 +284,22 @@ void CheckEmulatedConvolution(const EmulatedDescriptor& convolution) {
 void CheckEmulatedConvolutionOperation(const EmulatedDescriptor& operation) {
   const OperationNames names = NamesOf(operation.kind);
   CKPLAN_CHECK(operation.Get<double>(names.alpha) == 1 && operation.Get<double>(names.beta) == 0,
-               "a convolution replaces its result");
+               "a convolution overwrites its result");
   const ConvolutionShape shape = ShapeOf(operation);
   const size_t axes = shape.in.size();
   CKPLAN_CHECK(
       shape.out.size() == axes && shape.kernel.size() == axes && shape.strides.size() == axes,
-      "the descriptors of a convolution have the same axes");
+      "a convolution's descriptors have the same number of axes");
   for (size_t i = 0; i < axes; ++i) {
     const int64_t covered = (shape.kernel[i] - 1) * shape.dilations[i] + 1;
     CKPLAN_CHECK(shape.out[i] == (shape.in[i] + 2 * shape.pads[i] - covered) / shape.strides[i] + 1,
-                 "the output of a convolution has the size that its input gives");
+                 "a convolution's output size matches its input size");
   }
 }
 
-std::function<void()> WorkOfEmulatedConvolution(const EmulatedDescriptor& operation,
-                                                const EmulatedPointers& pointer_of,
-                                                bool is_deterministic) {
+std::function<void()> BindEmulatedConvolution(const EmulatedDescriptor& operation,
+                                              const EmulatedPointers& pointer_of,
+                                              bool is_deterministic) {
   const OperationNames names = NamesOf(operation.kind);
   void* const x = pointer_of(operation.Part(names.x));
   void* const w = pointer_of(operation.Part(names.w));
@@ -307,7 +307,7 @@ std::function<void()> WorkOfEmulatedConvolution(const EmulatedDescriptor& operat
   void* const result = pointer_of(ResultOf(operation));
   return [=, shape = ShapeOf(operation)] {
     RunPlainConvolution(shape, names.pass, x, w, y);
-    if (!is_deterministic) Disturb(result);
+    if (!is_deterministic) FlipBits(result);
   };
 }
 

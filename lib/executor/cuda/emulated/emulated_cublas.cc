@@ -1,7 +1,7 @@
-// Replaces cuBLAS where emulated_runtime.h replaces the CUDA runtime. The program loads it as it
-// would load cuBLAS. Products are plain loops that run as work of the stream. A call that breaks
-// cuBLAS's rules ends the program: a handle without a stream, a workspace or operands outside of
-// allocations, a leading dimension that is too small, or batches that write the same matrix.
+// An emulated cuBLAS, for the emulated CUDA runtime (emulated_runtime.h). The program loads it like
+// cuBLAS. Products are simple loops that run as stream work. A call that breaks cuBLAS's rules ends
+// the program: a handle without a stream, a workspace or operands outside allocations, a leading
+// dimension that is too small, or batches that write the same matrix.
 #include <cublas_v2.h>
 
 #include <algorithm>
@@ -34,13 +34,13 @@ EmulatedObjects<EmulatedCublas>& CublasHandles() {
 }
 
 ElementType ElementOf(cudaDataType type) {
-  CKPLAN_CHECK(type == CUDA_R_32F || type == CUDA_R_16BF, "matrices are of float32 or bfloat16");
+  CKPLAN_CHECK(type == CUDA_R_32F || type == CUDA_R_16BF, "matrices are float32 or bfloat16");
   return type == CUDA_R_16BF ? ElementType::kBFloat16 : ElementType::kFloat32;
 }
 
 int64_t BytesOf(ElementType type) { return type == ElementType::kBFloat16 ? 2 : 4; }
 
-// A batch of matrices stored by columns.
+// A batch of column-major matrices.
 struct Columns {
   void* data = nullptr;
   ElementType type = ElementType::kFloat32;
@@ -51,12 +51,12 @@ struct Columns {
   void Check(int64_t batch) const {
     CKPLAN_CHECK(leading >= std::max<int64_t>(1, rows), "a leading dimension covers the rows");
     if (rows == 0 || columns == 0) return;
-    CKPLAN_CHECK(stride >= 0, "matrices of a batch follow each other");
+    CKPLAN_CHECK(stride >= 0, "the matrices of a batch have a non-negative stride");
     CheckEmulatedRange(data, Elements(batch) * BytesOf(type));
     CKPLAN_CHECK(reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(BytesOf(type)) == 0,
-                 "elements are aligned");
+                 "matrices are aligned to their elements");
   }
-  // Returns the number of elements from the first to the last one of the batch.
+  // Returns the number of elements from the batch's first to its last.
   int64_t Elements(int64_t batch) const {
     return (batch - 1) * stride + (columns - 1) * leading + rows;
   }
@@ -85,17 +85,17 @@ struct Product {
   bool is_inexact = false;  // A planted fault.
 
   void Check() const {
-    CKPLAN_CHECK(m >= 0 && n >= 0 && k >= 0 && batch >= 0, "a product has sizes");
-    CKPLAN_CHECK(a.type == b.type, "the factors of a product have one type");
+    CKPLAN_CHECK(m >= 0 && n >= 0 && k >= 0 && batch >= 0, "a product's sizes are not negative");
+    CKPLAN_CHECK(a.type == b.type, "both factors of a product have the same type");
     CKPLAN_CHECK(c.type == a.type || c.type == ElementType::kFloat32,
-                 "the product has the factors' type or float32");
+                 "a product has its factors' type or float32");
     a.Check(batch);
     b.Check(batch);
     c.Check(batch);
-    // The results of a batch follow each other, or lie side by side within the columns.
+    // The results of a batch follow each other, or are interleaved within the columns.
     const bool follow = c.stride >= (n - 1) * c.leading + m;
     const bool are_beside = c.stride >= m && (batch - 1) * c.stride + m <= c.leading;
-    CKPLAN_CHECK(batch <= 1 || follow || are_beside, "each product of a batch has its own result");
+    CKPLAN_CHECK(batch <= 1 || follow || are_beside, "the products of a batch don't overlap");
   }
 
   void Run() const {
@@ -158,7 +158,7 @@ cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
   CheckEmulatedStream(stream);
   EmulatedCublas& emulated = CublasHandles().Find(handle);
   emulated.stream = stream;
-  emulated.workspace = nullptr;  // As cuBLAS forgets its workspace here.
+  emulated.workspace = nullptr;  // cuBLAS also forgets its workspace here.
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -173,7 +173,8 @@ cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace, siz
   if (IsPlanted("the workspace of a product is not aligned")) {
     workspace = static_cast<char*>(workspace) + 16;
   }
-  CKPLAN_CHECK(reinterpret_cast<uintptr_t>(workspace) % 256 == 0, "a workspace is aligned");
+  CKPLAN_CHECK(reinterpret_cast<uintptr_t>(workspace) % 256 == 0,
+               "a workspace is aligned to 256 bytes");
   CheckEmulatedRange(workspace, static_cast<int64_t>(bytes));
   EmulatedCublas& emulated = CublasHandles().Find(handle);
   emulated.workspace = workspace;
@@ -182,7 +183,7 @@ cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace, siz
 }
 
 const char* cublasGetStatusString(cublasStatus_t status) {
-  return status == CUBLAS_STATUS_SUCCESS ? "success" : "a failure of the replaced cuBLAS";
+  return status == CUBLAS_STATUS_SUCCESS ? "success" : "a failure of the emulated cuBLAS";
 }
 
 cublasStatus_t cublasGemmStridedBatchedEx_64(
@@ -194,9 +195,9 @@ cublasStatus_t cublasGemmStridedBatchedEx_64(
   CountEmulatedCall(__func__);
   const EmulatedCublas& emulated = CublasHandles().Find(handle);
   CKPLAN_CHECK(emulated.math == CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION,
-               "sums of bfloat16 are not rounded in between");
+               "sums of bfloat16 are not rounded before the end");
   CKPLAN_CHECK(compute == CUBLAS_COMPUTE_32F || compute == CUBLAS_COMPUTE_32F_FAST_TF32,
-               "sums are of float32");
+               "sums are computed in float32");
   CKPLAN_CHECK(emulated.workspace != nullptr, "a product has a workspace");
   if (IsPlanted("a leading dimension is too small")) --ldb;
   ckplan::cuda::Product product;

@@ -1,9 +1,9 @@
-// Replaces cuDNN where emulated_runtime.h replaces the CUDA runtime. The program loads it as it
-// would load cuDNN. Convolutions, and the graphs of attention (emulated_graph.h), are plain loops
-// that run as work of the stream. A call that breaks cuDNN's rules ends the program: a descriptor
-// that is not alive, not complete or does not fit the others (emulated_descriptors.h), an engine
-// that was not recommended, or tensors and workspaces outside of allocations. An engine that is not
-// deterministic changes a bit of its result each time.
+// An emulated cuDNN, for the emulated CUDA runtime (emulated_runtime.h). The program loads it like
+// cuDNN. Convolutions and attention graphs (emulated_graph.h) are simple loops that run as stream
+// work. A call that breaks cuDNN's rules ends the program: a descriptor that is dead, incomplete or
+// doesn't match the others (emulated_descriptors.h), an engine that was not recommended, or tensors
+// and workspaces outside allocations. A nondeterministic engine flips a bit of its result each
+// time.
 #include "lib/executor/cuda/emulated/emulated_cudnn.h"
 
 #include <cudnn.h>
@@ -36,7 +36,7 @@ EmulatedObjects<EmulatedCudnn>& Handles() {
   return handles;
 }
 
-// The first engine is not deterministic, as in cuDNN, and the second one makes no plan.
+// As in cuDNN, the first engine is nondeterministic; the second cannot make plans.
 std::vector<EmulatedEngine>& Engines() {
   static std::vector<EmulatedEngine> engines = {
       {.number = 11, .workspace_bytes = 1024, .is_deterministic = false},
@@ -47,13 +47,13 @@ std::vector<EmulatedEngine>& Engines() {
   return engines;
 }
 
-// Returns the engine of the descriptor of one.
+// Returns the engine that an engine descriptor names.
 const EmulatedEngine& EngineOf(const EmulatedDescriptor& described) {
   const auto number = described.Get<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
   const auto found =
       std::find_if(Engines().begin(), Engines().end(),
                    [&](const EmulatedEngine& engine) { return engine.number == number; });
-  CKPLAN_CHECK(found != Engines().end(), "an engine was recommended");
+  CKPLAN_CHECK(found != Engines().end(), "an engine comes from the recommendations");
   return *found;
 }
 
@@ -66,18 +66,19 @@ std::string& LastError() {
   return error;
 }
 
-cudnnStatus_t Refuse(cudnnStatus_t status, std::string why) {
+cudnnStatus_t Reject(cudnnStatus_t status, std::string why) {
   LastError() = std::move(why);
   return status;
 }
 
-// ---- What descriptors describe ------------------------------------------------------------------
+// ---- Reading descriptors
+// -------------------------------------------------------------------------
 
 std::vector<int64_t> DimsOf(const EmulatedDescriptor& tensor) {
   return tensor.Integers(CUDNN_ATTR_TENSOR_DIMENSIONS);
 }
 
-// Returns the bytes from the first element of a tensor to the last one.
+// Returns the bytes from a tensor's first element to its last.
 int64_t BytesOf(const EmulatedDescriptor& tensor) {
   const std::vector<int64_t> dims = DimsOf(tensor);
   const std::vector<int64_t> strides = tensor.Integers(CUDNN_ATTR_TENSOR_STRIDES);
@@ -90,13 +91,13 @@ int64_t BytesOf(const EmulatedDescriptor& tensor) {
 void CheckTensor(const EmulatedDescriptor& tensor) {
   const std::vector<int64_t> dims = DimsOf(tensor);
   const std::vector<int64_t> strides = tensor.Integers(CUDNN_ATTR_TENSOR_STRIDES);
-  CKPLAN_CHECK(dims.size() == 4 || dims.size() == 5, "a tensor has four axes or five");
+  CKPLAN_CHECK(dims.size() == 4 || dims.size() == 5, "a tensor has four or five axes");
   CKPLAN_CHECK(strides.size() == dims.size(), "a tensor has a stride for each dimension");
   CKPLAN_CHECK(std::all_of(dims.begin(), dims.end(), [](int64_t dim) { return dim > 0; }),
-               "a tensor of cuDNN has elements");
+               "a cuDNN tensor has elements");
 }
 
-// The keys that cuDNN asks for.
+// Checks for the keys that cuDNN requires.
 cudnnStatus_t ValidateProperties(const EmulatedDescriptor& device) {
   const std::string text = device.Text(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION);
   for (const char* key : {"maxGridSize",
@@ -123,13 +124,13 @@ cudnnStatus_t ValidateProperties(const EmulatedDescriptor& device) {
                           "totalGlobalMem",
                           "cudaDeviceId"}) {
     if (text.find("\"" + std::string(key) + "\":") == std::string::npos) {
-      return Refuse(CUDNN_STATUS_BAD_PARAM, "the properties lack " + std::string(key));
+      return Reject(CUDNN_STATUS_BAD_PARAM, "missing device property: " + std::string(key));
     }
   }
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t Judge(const EmulatedDescriptor& descriptor) {
+cudnnStatus_t FinalizeStatus(const EmulatedDescriptor& descriptor) {
   switch (descriptor.kind) {
     case CUDNN_BACKEND_TENSOR_DESCRIPTOR:
       CheckTensor(descriptor);
@@ -142,9 +143,9 @@ cudnnStatus_t Judge(const EmulatedDescriptor& descriptor) {
     case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR:
       CKPLAN_CHECK(descriptor.Has(CUDNN_ATTR_EXECUTION_PLAN_HANDLE) !=
                        descriptor.Has(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP),
-                   "a plan is for one device");
+                   "a plan belongs to one device");
       if (!EngineOf(ConfiguredEngineOf(descriptor)).makes_plans) {
-        return Refuse(CUDNN_STATUS_NOT_SUPPORTED, "the engine makes no plan");
+        return Reject(CUDNN_STATUS_NOT_SUPPORTED, "the engine cannot make a plan");
       }
       break;
     default:
@@ -157,14 +158,15 @@ cudnnStatus_t Judge(const EmulatedDescriptor& descriptor) {
 
 // ---- Engines ------------------------------------------------------------------------------------
 
-void Recommend(const EmulatedDescriptor& heuristics, int64_t wanted, int64_t* count, void* values) {
+void ReadRecommendations(const EmulatedDescriptor& heuristics, int64_t requested, int64_t* count,
+                         void* values) {
   const bool has_fallbacks = heuristics.Get<cudnnBackendHeurMode_t>(CUDNN_ATTR_ENGINEHEUR_MODE) ==
                              CUDNN_HEUR_MODE_FALLBACK;
   auto* const handles = static_cast<cudnnBackendDescriptor_t*>(values);
   *count = 0;
   for (const EmulatedEngine& engine : Engines()) {
     if (engine.is_fallback != has_fallbacks) continue;
-    if (*count < wanted) {
+    if (*count < requested) {
       auto described = std::make_shared<EmulatedDescriptor>();
       described->kind = CUDNN_BACKEND_ENGINE_DESCRIPTOR;
       described->is_finalized = true;
@@ -173,26 +175,26 @@ void Recommend(const EmulatedDescriptor& heuristics, int64_t wanted, int64_t* co
                          heuristics.attributes.at(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH).parts[0]);
       const auto configuration = FindEmulatedDescriptor(handles[*count]);
       CKPLAN_CHECK(configuration->kind == CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
-                   "configurations are read into descriptors of their kind");
+                   "engine configurations are read into configuration descriptors");
       configuration->SetPart(CUDNN_ATTR_ENGINECFG_ENGINE, std::move(described));
       configuration->is_finalized = true;
     }
     ++*count;
   }
-  if (wanted > 0) *count = std::min(*count, wanted);
+  if (requested > 0) *count = std::min(*count, requested);
 }
 
-void GiveEngine(const EmulatedDescriptor& configuration, int64_t wanted, int64_t* count,
+void ReadEngine(const EmulatedDescriptor& configuration, int64_t requested, int64_t* count,
                 void* values) {
   *count = 1;
-  if (wanted == 0) return;
+  if (requested == 0) return;
   const auto engine = FindEmulatedDescriptor(*static_cast<cudnnBackendDescriptor_t*>(values));
   CKPLAN_CHECK(engine->kind == CUDNN_BACKEND_ENGINE_DESCRIPTOR,
-               "an engine is read into a descriptor of its kind");
+               "an engine is read into an engine descriptor");
   *engine = configuration.Part(CUDNN_ATTR_ENGINECFG_ENGINE);
 }
 
-void GiveNotes(const EmulatedEngine& engine, int64_t wanted, int64_t* count, void* values) {
+void ReadNotes(const EmulatedEngine& engine, int64_t requested, int64_t* count, void* values) {
   std::vector<cudnnBackendNumericalNote_t> notes;
   if (engine.has_tensor_cores) notes.push_back(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
   if (!engine.sums_in_float32) notes.push_back(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
@@ -200,7 +202,7 @@ void GiveNotes(const EmulatedEngine& engine, int64_t wanted, int64_t* count, voi
       !IsPlanted("an engine of a convolution hides that it is not deterministic")) {
     notes.push_back(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
   }
-  *count = std::min(wanted, static_cast<int64_t>(notes.size()));
+  *count = std::min(requested, static_cast<int64_t>(notes.size()));
   std::copy_n(notes.begin(), *count, static_cast<cudnnBackendNumericalNote_t*>(values));
 }
 
@@ -217,19 +219,19 @@ int64_t WorkspaceOf(const EmulatedDescriptor& plan) {
          (engine.keeps_score_gradients ? KeptBytesOfEmulatedGraph(GraphOf(plan)) : 0);
 }
 
-cudnnStatus_t Give(const EmulatedDescriptor& descriptor, EmulatedName name, int64_t wanted,
-                   int64_t* count, void* values) {
+cudnnStatus_t ReadAttribute(const EmulatedDescriptor& descriptor, EmulatedName name,
+                            int64_t requested, int64_t* count, void* values) {
   CKPLAN_CHECK(descriptor.is_finalized, "a descriptor is finalized before it is read");
   int64_t integer = 0;
   switch (name) {
     case CUDNN_ATTR_ENGINEHEUR_RESULTS:
-      Recommend(descriptor, wanted, count, values);
+      ReadRecommendations(descriptor, requested, count, values);
       return CUDNN_STATUS_SUCCESS;
     case CUDNN_ATTR_ENGINECFG_ENGINE:
-      GiveEngine(descriptor, wanted, count, values);
+      ReadEngine(descriptor, requested, count, values);
       return CUDNN_STATUS_SUCCESS;
     case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE:
-      GiveNotes(EngineOf(descriptor), wanted, count, values);
+      ReadNotes(EngineOf(descriptor), requested, count, values);
       return CUDNN_STATUS_SUCCESS;
     case CUDNN_ATTR_ENGINE_GLOBAL_INDEX:
       integer = descriptor.Get<int64_t>(name);
@@ -238,7 +240,7 @@ cudnnStatus_t Give(const EmulatedDescriptor& descriptor, EmulatedName name, int6
       integer = WorkspaceOf(descriptor);
       break;
     default:
-      CKPLAN_CHECK(false, "an attribute that the replaced cuDNN has is read");
+      CKPLAN_CHECK(false, "the attribute is one that the emulated cuDNN provides");
   }
   *count = 1;
   std::memcpy(values, &integer, sizeof(integer));
@@ -267,33 +269,35 @@ void* PointerOf(const EmulatedDescriptor& pack, const EmulatedDescriptor& tensor
 void CheckWorkspace(const EmulatedDescriptor& pack, int64_t needed, const std::string& of) {
   if (needed == 0) return;
   auto* const data = pack.Get<char*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
-  CKPLAN_CHECK(reinterpret_cast<uintptr_t>(data) % 256 == 0, "a workspace is aligned");
+  CKPLAN_CHECK(reinterpret_cast<uintptr_t>(data) % 256 == 0, "a workspace is aligned to 256 bytes");
   const EmulatedRange range = FindEmulatedRange(data);
   const int64_t given = IsPlanted("the workspace of " + of + " is too small")
                             ? needed - 1
                             : range.bytes - (data - static_cast<const char*>(range.begin));
   CKPLAN_CHECK(range.begin != nullptr && given >= needed,
-               "a call has the workspace that it asked for");
+               "a call gets the workspace that it requires");
 }
 
 cudnnStatus_t Execute(cudnnHandle_t handle, const EmulatedDescriptor& plan,
                       const EmulatedDescriptor& pack) {
-  CKPLAN_CHECK(plan.is_finalized && pack.is_finalized, "what is executed is finalized");
-  CKPLAN_CHECK(plan.Has(CUDNN_ATTR_EXECUTION_PLAN_HANDLE), "a plan is for the GPU that runs it");
+  CKPLAN_CHECK(plan.is_finalized && pack.is_finalized,
+               "plans and variant packs are finalized before they run");
+  CKPLAN_CHECK(plan.Has(CUDNN_ATTR_EXECUTION_PLAN_HANDLE),
+               "a plan has a handle of the GPU that runs it");
   const int64_t bytes = WorkspaceOf(plan);
   auto* const workspace = pack.Get<char*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
   const EmulatedDescriptor& first = FirstOperationOf(plan);
   const bool is_deterministic = EngineOf(ConfiguredEngineOf(plan)).is_deterministic;
   const bool is_convolution = IsEmulatedConvolution(first.kind);
-  // Tests give convolutions buffers that overlap, to see that ckexec finds out.
+  // Tests give convolutions overlapping buffers, to check that ckexec detects them.
   const auto pointer_of = [&](const EmulatedDescriptor& tensor) {
     void* const data = PointerOf(pack, tensor);
     CKPLAN_CHECK(is_convolution || data < workspace || data >= workspace + bytes,
-                 "no tensor of an attention lies in the workspace of its call");
+                 "attention tensors don't overlap their workspace");
     return data;
   };
   const std::function<void()> work =
-      is_convolution ? WorkOfEmulatedConvolution(first, pointer_of, is_deterministic)
+      is_convolution ? BindEmulatedConvolution(first, pointer_of, is_deterministic)
                      : BindEmulatedGraph(GraphOf(plan), pointer_of);
   CheckWorkspace(pack, bytes, is_convolution ? "a convolution" : "an attention");
   CountEmulatedCall(is_convolution ? "convolution" : "attention");
@@ -338,7 +342,7 @@ cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
 }
 size_t cudnnGetVersion() { return ckplan::cuda::kCudnnVersion; }
 const char* cudnnGetErrorString(cudnnStatus_t status) {
-  return status == CUDNN_STATUS_SUCCESS ? "success" : "a failure of the replaced cuDNN";
+  return status == CUDNN_STATUS_SUCCESS ? "success" : "a failure of the emulated cuDNN";
 }
 void cudnnGetLastErrorString(char* message, size_t max_size) {
   if (max_size == 0) return;
@@ -361,7 +365,7 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
   CountEmulatedCall(__func__);
   ckplan::cuda::EmulatedDescriptor& found = *FindEmulatedDescriptor(descriptor);
   ckplan::cuda::CheckEmulatedComplete(found);
-  const cudnnStatus_t status = ckplan::cuda::Judge(found);
+  const cudnnStatus_t status = ckplan::cuda::FinalizeStatus(found);
   found.is_finalized = status == CUDNN_STATUS_SUCCESS;
   return status;
 }
@@ -376,10 +380,11 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
 }
 cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor,
                                        cudnnBackendAttributeName_t name,
-                                       cudnnBackendAttributeType_t, int64_t wanted, int64_t* count,
-                                       void* values) {
+                                       cudnnBackendAttributeType_t, int64_t requested,
+                                       int64_t* count, void* values) {
   CountEmulatedCall(__func__);
-  return ckplan::cuda::Give(*FindEmulatedDescriptor(descriptor), name, wanted, count, values);
+  return ckplan::cuda::ReadAttribute(*FindEmulatedDescriptor(descriptor), name, requested, count,
+                                     values);
 }
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
                                   cudnnBackendDescriptor_t variant_pack) {

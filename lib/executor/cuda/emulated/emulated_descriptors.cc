@@ -119,7 +119,7 @@ size_t SizeOfType(cudnnBackendAttributeType_t type) {
   }
 }
 
-std::map<cudnnBackendDescriptor_t, std::shared_ptr<EmulatedDescriptor>>& Alive() {
+std::map<cudnnBackendDescriptor_t, std::shared_ptr<EmulatedDescriptor>>& LiveDescriptors() {
   static std::map<cudnnBackendDescriptor_t, std::shared_ptr<EmulatedDescriptor>> alive;
   return alive;
 }
@@ -153,20 +153,20 @@ cudnnBackendDescriptor_t AddEmulatedDescriptor(Kind kind) {
   auto descriptor = std::make_shared<EmulatedDescriptor>();
   descriptor->kind = kind;
   void* const handle = descriptor.get();
-  Alive().emplace(handle, std::move(descriptor));
+  LiveDescriptors().emplace(handle, std::move(descriptor));
   CountEmulatedObjects(1);
   return handle;
 }
 
 void RemoveEmulatedDescriptor(cudnnBackendDescriptor_t handle) {
   if (IsPlanted("descriptors are kept")) return;
-  CKPLAN_CHECK(Alive().erase(handle) == 1, "what is destroyed was created");
+  CKPLAN_CHECK(LiveDescriptors().erase(handle) == 1, "only an existing object is destroyed");
   CountEmulatedObjects(-1);
 }
 
 std::shared_ptr<EmulatedDescriptor> FindEmulatedDescriptor(cudnnBackendDescriptor_t handle) {
-  const auto found = Alive().find(handle);
-  CKPLAN_CHECK(found != Alive().end(), "a library is called with a descriptor that is alive");
+  const auto found = LiveDescriptors().find(handle);
+  CKPLAN_CHECK(found != LiveDescriptors().end(), "a library call uses a live descriptor");
   return found->second;
 }
 
@@ -176,9 +176,10 @@ void SetEmulatedAttribute(EmulatedDescriptor& descriptor, EmulatedName name,
   const auto* const rule = std::find_if(std::begin(kRules), std::end(kRules),
                                         [&](const AttributeRule& row) { return row.name == name; });
   CKPLAN_CHECK(rule != std::end(kRules) && rule->kind == descriptor.kind,
-               "an attribute belongs to its kind of descriptor");
-  CKPLAN_CHECK(rule->type == type, "an attribute has its type");
-  CKPLAN_CHECK(count >= 1 && (rule->is_list || count == 1), "an attribute has its count of values");
+               "the descriptor has this attribute");
+  CKPLAN_CHECK(rule->type == type, "an attribute is set with its own type");
+  CKPLAN_CHECK(count >= 1 && (rule->is_list || count == 1),
+               "an attribute has the right number of values");
   EmulatedDescriptor::Attribute attribute;
   attribute.count = count;
   const auto* const bytes = static_cast<const unsigned char*>(values);
@@ -187,7 +188,7 @@ void SetEmulatedAttribute(EmulatedDescriptor& descriptor, EmulatedName name,
     for (int64_t i = 0; i < count; ++i) {
       const auto handle = static_cast<const cudnnBackendDescriptor_t*>(values)[i];
       attribute.parts.push_back(FindEmulatedDescriptor(handle));
-      CKPLAN_CHECK(attribute.parts.back()->is_finalized, "a part of a descriptor is finalized");
+      CKPLAN_CHECK(attribute.parts.back()->is_finalized, "a descriptor's parts are finalized");
     }
   }
   descriptor.attributes[name] = std::move(attribute);

@@ -1,7 +1,7 @@
-// Descriptors of the replaced cuDNN (emulated_cudnn.cc): objects with attributes, which are set one
-// by one, then finalized. A call that breaks the rules of cuDNN's backend interface ends the
-// program: an attribute of another kind of descriptor, of another type or count, or one that is
-// missing, a descriptor that is changed after it was finalized, or used before that.
+// Descriptors of the emulated cuDNN (emulated_cudnn.cc): objects whose attributes are set one by
+// one, then finalized. A call that breaks the rules of cuDNN's backend interface ends the program:
+// an attribute that the descriptor doesn't have, with the wrong type or count, or missing; or a
+// descriptor that is changed after it was finalized, or used before.
 #pragma once
 
 #include <cudnn.h>
@@ -24,7 +24,8 @@ struct EmulatedDescriptor {
   struct Attribute {
     int64_t count = 0;
     std::vector<unsigned char> bytes;
-    std::vector<std::shared_ptr<const EmulatedDescriptor>> parts;  // If it holds descriptors.
+    std::vector<std::shared_ptr<const EmulatedDescriptor>>
+        parts;  // For attributes that hold descriptors.
   };
 
   cudnnBackendDescriptorType_t kind{};
@@ -38,7 +39,7 @@ struct EmulatedDescriptor {
   template <typename Value>
   Value Get(EmulatedName name, int64_t index = 0) const {
     const Attribute& attribute = attributes.at(name);
-    CKPLAN_CHECK(index < attribute.count, "an attribute has as many values as are read");
+    CKPLAN_CHECK(index < attribute.count, "only values that an attribute has are read");
     Value value{};
     std::memcpy(&value, attribute.bytes.data() + static_cast<size_t>(index) * sizeof(Value),
                 sizeof(Value));
@@ -50,21 +51,21 @@ struct EmulatedDescriptor {
   void SetPart(EmulatedName name, std::shared_ptr<const EmulatedDescriptor> part);
 };
 
-// The descriptors that are alive. They count as objects of EmulatedUse.
+// Live descriptors. They count as objects of EmulatedUse.
 cudnnBackendDescriptor_t AddEmulatedDescriptor(cudnnBackendDescriptorType_t kind);
 void RemoveEmulatedDescriptor(cudnnBackendDescriptor_t handle);
 std::shared_ptr<EmulatedDescriptor> FindEmulatedDescriptor(cudnnBackendDescriptor_t handle);
 
-// Sets an attribute, which the kind of the descriptor must have.
+// Sets an attribute that descriptors of this kind must have.
 void SetEmulatedAttribute(EmulatedDescriptor& descriptor, EmulatedName name,
                           cudnnBackendAttributeType_t type, int64_t count, const void* values);
-// Checks that nothing is missing that the kind of the descriptor needs.
+// Checks that all attributes required for this kind of descriptor are set.
 void CheckEmulatedComplete(const EmulatedDescriptor& descriptor);
 
-// Gives the address of a tensor in memory.
+// Returns a tensor's address in memory.
 using EmulatedPointers = std::function<void*(const EmulatedDescriptor& tensor)>;
 
-// Returns whether the elements of a tensor lie in this order, without gaps.
+// True if the tensor's elements are dense and in this order.
 bool IsEmulatedOrder(const EmulatedDescriptor& tensor, bool is_channels_last);
 
 }  // namespace ckplan::cuda

@@ -25,7 +25,7 @@ constexpr Kind kGraphReshape = CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR;
 
 GraphAxes GraphAxesOf(const EmulatedDescriptor& tensor, EmulatedName name) {
   const std::vector<int64_t> values = tensor.Integers(name);
-  CKPLAN_CHECK(values.size() == 4, "a tensor of a graph has four axes");
+  CKPLAN_CHECK(values.size() == 4, "a graph's tensors have four axes");
   return {values[0], values[1], values[2], values[3]};
 }
 
@@ -33,16 +33,16 @@ bool Is(const EmulatedDescriptor& tensor, EmulatedName name) {
   return tensor.Has(name) && tensor.Get<bool>(name);
 }
 
-// A tensor of the graph: its descriptor, and where it is while the graph runs.
+// A tensor of the graph: its descriptor, and its location while the graph runs.
 struct GraphTensor {
   int64_t id = 0;
   cudnnDataType_t type{};
   GraphAxes dims{}, strides{};
   bool is_virtual = false;
-  void* data = nullptr;  // A virtual tensor has none. A number is copied to `number`.
+  void* data = nullptr;  // Null for virtual tensors. A scalar is copied to `number`.
   float number = 0;
   bool is_number = false;
-  std::vector<float> elements;  // A virtual tensor keeps them here, in the order of its axes.
+  std::vector<float> elements;  // A virtual tensor's elements, in the order of its axes.
 
   explicit GraphTensor(const EmulatedDescriptor& described)
       : id(described.Get<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID)),
@@ -55,7 +55,7 @@ struct GraphTensor {
   int64_t count() const { return dims[0] * dims[1] * dims[2] * dims[3]; }
   bool is_half() const { return type == CUDNN_DATA_BFLOAT16; }
 
-  // Returns where an element lies; axes with one element are broadcast.
+  // Returns an element's offset; axes of size 1 are broadcast.
   int64_t Place(const GraphAxes& at) const {
     GraphAxes in = {dims[1] * dims[2] * dims[3], dims[2] * dims[3], dims[3], 1};
     if (!is_virtual) in = strides;
@@ -92,11 +92,11 @@ void ForPlaces(const GraphAxes& dims, const Body& body) {
   }
 }
 
-// An operation, with the positions of its tensors among those of the graph.
+// An operation, with its tensors' positions among the graph's tensors.
 struct GraphStep {
   Kind kind{};
   int mode = 0;      // What an elementwise operation or a reduction computes.
-  int64_t axis = 0;  // An operation that makes places counts them along this axis.
+  int64_t axis = 0;  // The axis whose indices a generating operation returns.
   int x = -1, y = -1, third = -1, result = -1;
 };
 
@@ -121,7 +121,7 @@ double Combined(int mode, double x, double y, double third) {
     case CUDNN_POINTWISE_BINARY_SELECT:
       return third != 0 ? x : y;
     default:
-      CKPLAN_CHECK(false, "an elementwise operation is one that the replaced cuDNN has");
+      CKPLAN_CHECK(false, "the emulated cuDNN has this elementwise operation");
       return 0;
   }
 }
@@ -189,7 +189,7 @@ class EmulatedGraphRun {
     });
   }
 
-  // The reshapes of these graphs swap the last two axes.
+  // These graphs' reshapes swap the last two axes.
   void Reshape(const GraphStep& step) {
     GraphTensor& result = At(step.result);
     ForPlaces(result.dims, [&](const GraphAxes& at) {
@@ -207,7 +207,7 @@ struct StepNames {
   EmulatedName x, y, third, result;
 };
 
-// Names that an operation lacks are those of its first operand.
+// Operations without a second name reuse the first operand's name.
 StepNames NamesOfStep(Kind kind) {
   if (kind == kGraphElementwise) {
     return {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
@@ -232,7 +232,7 @@ void CheckComputation(const EmulatedDescriptor& how, EmulatedName name,
                "graphs are computed in float32");
 }
 
-const EmulatedDescriptor& HowOf(const EmulatedDescriptor& operation) {
+const EmulatedDescriptor& ComputationOf(const EmulatedDescriptor& operation) {
   if (operation.kind == kGraphElementwise) {
     return operation.Part(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
   }
@@ -244,12 +244,12 @@ GraphStep StepOf(const EmulatedDescriptor& operation) {
   GraphStep step;
   step.kind = operation.kind;
   if (step.kind == kGraphElementwise) {
-    const EmulatedDescriptor& how = HowOf(operation);
+    const EmulatedDescriptor& how = ComputationOf(operation);
     step.mode = how.Get<cudnnPointwiseMode_t>(CUDNN_ATTR_POINTWISE_MODE);
     if (how.Has(CUDNN_ATTR_POINTWISE_AXIS)) step.axis = how.Get<int64_t>(CUDNN_ATTR_POINTWISE_AXIS);
   }
   if (step.kind == kGraphReduction) {
-    step.mode = HowOf(operation).Get<cudnnReduceTensorOp_t>(CUDNN_ATTR_REDUCTION_OPERATOR);
+    step.mode = ComputationOf(operation).Get<cudnnReduceTensorOp_t>(CUDNN_ATTR_REDUCTION_OPERATOR);
   }
   return step;
 }
@@ -266,8 +266,8 @@ bool FitsBroadcast(const GraphAxes& dims, const GraphAxes& to) {
   return true;
 }
 
-// What a planted fault makes of the tensor.
-void Distort(GraphTensor& tensor) {
+// Applies planted faults to the tensor.
+void ApplyPlantedFaults(GraphTensor& tensor) {
   const bool is_row = tensor.dims[3] > 1;
   if (is_row && !tensor.is_virtual && tensor.is_half() &&
       IsPlanted("an attention has a wrong stride")) {
@@ -290,12 +290,12 @@ void CheckEmulatedGraphOperation(const EmulatedDescriptor& operation) {
   const StepNames names = NamesOfStep(operation.kind);
   const GraphTensor x(operation.Part(names.x)), result(operation.Part(names.result));
   if (operation.kind == kGraphElementwise) {
-    const EmulatedDescriptor& how = HowOf(operation);
+    const EmulatedDescriptor& how = ComputationOf(operation);
     CheckComputation(how, CUDNN_ATTR_POINTWISE_MATH_PREC, true);
     for (const EmulatedName name : {names.x, names.y, names.third}) {
       CKPLAN_CHECK(!operation.Has(name) ||
                        FitsBroadcast(GraphTensor(operation.Part(name)).dims, result.dims),
-                   "operands of an elementwise operation are broadcast to its result");
+                   "elementwise operands are broadcast to the result's shape");
     }
     return;
   }
@@ -303,16 +303,16 @@ void CheckEmulatedGraphOperation(const EmulatedDescriptor& operation) {
     return std::equal(one.begin(), one.end() - 1, other.begin());
   };
   if (operation.kind == kGraphProduct) {
-    CheckComputation(HowOf(operation), CUDNN_ATTR_MATMUL_COMP_TYPE);
+    CheckComputation(ComputationOf(operation), CUDNN_ATTR_MATMUL_COMP_TYPE);
     const GraphTensor b(operation.Part(names.y));
     CKPLAN_CHECK(same_but_last(x.dims, result.dims) && x.dims[3] == b.dims[2] &&
                      b.dims[3] == result.dims[3] && b.dims[0] == x.dims[0] &&
                      b.dims[1] == x.dims[1],
-                 "the matrices of a product fit each other");
+                 "the shapes of a product's matrices match");
   } else if (operation.kind == kGraphReduction) {
-    CheckComputation(HowOf(operation), CUDNN_ATTR_REDUCTION_COMP_TYPE);
+    CheckComputation(ComputationOf(operation), CUDNN_ATTR_REDUCTION_COMP_TYPE);
     CKPLAN_CHECK(same_but_last(x.dims, result.dims) && result.dims[3] == 1,
-                 "a reduction leaves one element of each row");
+                 "a reduction leaves one element per row");
   } else {
     CKPLAN_CHECK(
         result.dims == (GraphAxes{x.dims[0], x.dims[1], x.dims[3], x.dims[2]}) && result.is_virtual,
@@ -321,8 +321,8 @@ void CheckEmulatedGraphOperation(const EmulatedDescriptor& operation) {
 }
 
 int64_t KeptBytesOfEmulatedGraph(const EmulatedDescriptor& graph) {
-  // The last product of gradients reads the result that a reshape gave in halves, too.
-  std::map<int64_t, int64_t> halves;  // By id of what was reshaped.
+  // The last gradient product also reads the result that a reshape received as bfloat16.
+  std::map<int64_t, int64_t> halves;  // By id of the reshaped tensor.
   int64_t kept = 0;
   for (const auto& operation : OperationsOf(graph)) {
     if (!IsEmulatedGraphOperation(operation->kind)) continue;
@@ -345,20 +345,21 @@ std::function<void()> BindEmulatedGraph(const EmulatedDescriptor& graph,
     if (known != positions.end()) return known->second;
     if (!tensor.is_virtual) tensor.data = pointer_of(described);
     if (tensor.is_number) tensor.number = *static_cast<const float*>(tensor.data);
-    Distort(tensor);
+    ApplyPlantedFaults(tensor);
     tensors.push_back(std::move(tensor));
     return positions[tensors.back().id] = static_cast<int>(tensors.size()) - 1;
   };
   std::vector<GraphStep> steps;
   for (const auto& operation : OperationsOf(graph)) {
-    CKPLAN_CHECK(IsEmulatedGraphOperation(operation->kind), "a graph has operations of one kind");
+    CKPLAN_CHECK(IsEmulatedGraphOperation(operation->kind),
+                 "all operations of a graph are of one kind");
     const StepNames names = NamesOfStep(operation->kind);
     GraphStep step = StepOf(*operation);
     const auto operand = [&](EmulatedName name) {
       const int position = position_of(operation->Part(name));
       const GraphTensor& tensor = tensors[static_cast<size_t>(position)];
       CKPLAN_CHECK(!tensor.is_virtual || made.contains(tensor.id),
-                   "a result of a graph is made before it is read");
+                   "a graph computes a result before reading it");
       return position;
     };
     step.x = operand(names.x);
@@ -366,7 +367,7 @@ std::function<void()> BindEmulatedGraph(const EmulatedDescriptor& graph,
     if (names.third != names.x && operation->Has(names.third)) step.third = operand(names.third);
     step.result = position_of(operation->Part(names.result));
     CKPLAN_CHECK(made.insert(tensors[static_cast<size_t>(step.result)].id).second,
-                 "a result of a graph is made once");
+                 "a graph computes each result once");
     steps.push_back(step);
   }
   return [run = std::make_shared<EmulatedGraphRun>(std::move(tensors), std::move(steps))] {

@@ -1,6 +1,5 @@
-// Graphs of products, elementwise operations, reductions and reshapes, as the replaced cuDNN
-// computes them (emulated_cudnn.cc): operation by operation, in plain loops, as the descriptors
-// say.
+// The emulated cuDNN's graphs of products, elementwise operations, reductions and reshapes
+// (emulated_cudnn.cc): computed operation by operation, in simple loops, from their descriptors.
 #pragma once
 
 #include <functional>
@@ -9,18 +8,18 @@
 
 namespace ckplan::cuda {
 
-// Whether the operation is one of such a graph.
+// True for an operation of such a graph.
 bool IsEmulatedGraphOperation(cudnnBackendDescriptorType_t kind);
 
-// Ends the program if the tensors of an operation do not fit each other.
+// Ends the program if the shapes of an operation's tensors don't match.
 void CheckEmulatedGraphOperation(const EmulatedDescriptor& operation);
 
-// Returns the bytes that an engine keeps of a graph's results of bfloat16 that it reads in two
-// orders: dS, where the graph is that of an attention's gradients, and nothing otherwise.
+// Returns the size of the bfloat16 results that an engine keeps because it reads them in two
+// orders: dS in the graph of attention gradients, otherwise nothing.
 int64_t KeptBytesOfEmulatedGraph(const EmulatedDescriptor& graph);
 
-// Returns the work of a graph. Addresses are asked for at once; the work reads and writes memory
-// when it is done.
+// Returns the work of a graph. Looks up addresses immediately; the work accesses memory when it
+// runs.
 std::function<void()> BindEmulatedGraph(const EmulatedDescriptor& graph,
                                         const EmulatedPointers& pointer_of);
 

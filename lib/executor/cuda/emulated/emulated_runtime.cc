@@ -14,7 +14,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// CUDA's functions have no argument that says on which machine they are called.
+// Global, because CUDA's functions have no argument for the machine.
 std::unique_ptr<EmulatedRuntime>& Runtime() {
   static auto runtime = std::make_unique<EmulatedRuntime>(EmulatedMachine());
   return runtime;
@@ -26,7 +26,7 @@ cudaMemPool_t DefaultPool() {
 }
 
 template <typename Action>
-cudaError_t Play(const char* call, const Action& action) {
+cudaError_t RunCall(const char* call, const Action& action) {
   EmulatedRuntime& runtime = *Runtime();
   runtime.CountCall(call);
   const std::optional<cudaError_t> failure = runtime.Failure(call);
@@ -34,8 +34,8 @@ cudaError_t Play(const char* call, const Action& action) {
 }
 
 template <typename Value>
-cudaError_t Answer(const char* call, Value* to, Value value) {
-  return Play(call, [&](EmulatedRuntime&) {
+cudaError_t ReturnValue(const char* call, Value* to, Value value) {
+  return RunCall(call, [&](EmulatedRuntime&) {
     *to = value;
     return cudaSuccess;
   });
@@ -75,7 +75,7 @@ void EnqueueEmulatedKernel(cudaStream_t stream, int64_t blocks, int64_t threads,
 void CheckEmulatedStream(cudaStream_t stream) { (void)Runtime()->streams().Find(stream); }
 
 void CheckEmulatedRange(const void* memory, int64_t bytes) {
-  CKPLAN_CHECK(bytes >= 0, "the GPU works within allocations");
+  CKPLAN_CHECK(bytes >= 0, "the GPU accesses only allocated memory");
   Runtime()->CheckRange(memory, static_cast<size_t>(bytes));
 }
 
@@ -87,26 +87,26 @@ bool IsPlanted(const std::string& fault) { return Runtime()->IsPlanted(fault); }
 
 }  // namespace ckplan::cuda
 
-using ckplan::cuda::Answer;
 using ckplan::cuda::EmulatedMachine;
 using ckplan::cuda::EmulatedRuntime;
-using ckplan::cuda::Play;
+using ckplan::cuda::ReturnValue;
+using ckplan::cuda::RunCall;
 using ckplan::cuda::Runtime;
 
 // ---- The machine --------------------------------------------------------------------------------
 
 cudaError_t cudaDriverGetVersion(int* version) {
-  return Answer(__func__, version, Runtime()->machine().driver_version);
+  return ReturnValue(__func__, version, Runtime()->machine().driver_version);
 }
 
 cudaError_t cudaRuntimeGetVersion(int* version) {
-  return Answer(__func__, version, Runtime()->machine().runtime_version);
+  return ReturnValue(__func__, version, Runtime()->machine().runtime_version);
 }
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  return Play(__func__, [&](EmulatedRuntime& runtime) {
+  return RunCall(__func__, [&](EmulatedRuntime& runtime) {
     const EmulatedMachine& machine = runtime.machine();
-    // A driver supports all versions of CUDA with its own major version.
+    // A driver supports all CUDA versions with its own major version.
     const bool is_old = machine.driver_version / 1000 < machine.runtime_version / 1000;
     if (is_old) return runtime.Fail(cudaErrorInsufficientDriver);
     if (machine.gpus == 0) return runtime.Fail(cudaErrorNoDevice);
@@ -116,8 +116,8 @@ cudaError_t cudaGetDeviceCount(int* count) {
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  return Play(__func__, [&](EmulatedRuntime& runtime) {
-    CKPLAN_CHECK(device == 0, "the first GPU is the one that is used");
+  return RunCall(__func__, [&](EmulatedRuntime& runtime) {
+    CKPLAN_CHECK(device == 0, "only GPU 0 is used");
     *properties = {};
     std::strcpy(properties->name, "an emulated GPU");
     properties->major = runtime.machine().compute_major;
@@ -127,8 +127,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
-  return Play(__func__, [&](EmulatedRuntime& runtime) {
-    CKPLAN_CHECK(device == 0, "the first GPU is the one that is used");
+  return RunCall(__func__, [&](EmulatedRuntime& runtime) {
+    CKPLAN_CHECK(device == 0, "only GPU 0 is used");
     if (attribute != cudaDevAttrMemoryPoolsSupported) return runtime.Fail(cudaErrorInvalidValue);
     const bool lacks_pools = runtime.IsPlanted("the driver has no pools");
     *value = runtime.machine().has_pools && !lacks_pools ? 1 : 0;
@@ -137,8 +137,8 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 }
 
 cudaError_t cudaSetDevice(int device) {
-  return Play(__func__, [&](EmulatedRuntime&) {
-    CKPLAN_CHECK(device == 0, "the first GPU is the one that is used");
+  return RunCall(__func__, [&](EmulatedRuntime&) {
+    CKPLAN_CHECK(device == 0, "only GPU 0 is used");
     return cudaSuccess;
   });
 }
@@ -154,29 +154,29 @@ const char* cudaGetErrorString(cudaError_t error) {
     case cudaErrorDevicesUnavailable:
       return "CUDA-capable device(s) is/are busy or unavailable";
     default:
-      return "an error that was asked for";
+      return "a requested error";
   }
 }
 
 // ---- Streams ------------------------------------------------------------------------------------
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags) {
-  return Play(__func__, [&](EmulatedRuntime& runtime) {
-    CKPLAN_CHECK(flags == cudaStreamNonBlocking, "the stream does not wait for the default stream");
+  return RunCall(__func__, [&](EmulatedRuntime& runtime) {
+    CKPLAN_CHECK(flags == cudaStreamNonBlocking, "the stream doesn't wait for the default stream");
     *stream = runtime.streams().AddStream();
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  return Play(__func__, [&](EmulatedRuntime& runtime) {
+  return RunCall(__func__, [&](EmulatedRuntime& runtime) {
     runtime.streams().Remove(stream);
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  return Play(__func__, [&](EmulatedRuntime& runtime) {
+  return RunCall(__func__, [&](EmulatedRuntime& runtime) {
     if (runtime.IsPlanted("nobody waits for the stream")) return cudaSuccess;
     runtime.streams().Synchronize(stream);
     return cudaSuccess;
@@ -184,7 +184,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int) {
-  return Play(__func__, [&](EmulatedRuntime& runtime) {
+  return RunCall(__func__, [&](EmulatedRuntime& runtime) {
     if (runtime.IsPlanted("no stream waits for another")) return cudaSuccess;
     runtime.streams().EnqueueWait(stream, event);
     return cudaSuccess;
@@ -194,43 +194,43 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 // ---- Graphs -------------------------------------------------------------------------------------
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
-  return Play(__func__, [&](EmulatedRuntime& runtime) {
+  return RunCall(__func__, [&](EmulatedRuntime& runtime) {
     runtime.streams().BeginCapture(stream);
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  return Play(__func__, [&](EmulatedRuntime& runtime) {
+  return RunCall(__func__, [&](EmulatedRuntime& runtime) {
     *graph = runtime.EndCapture(stream);
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* started, cudaGraph_t graph, unsigned long long) {
-  return Play(__func__, [&](EmulatedRuntime& runtime) {
+  return RunCall(__func__, [&](EmulatedRuntime& runtime) {
     *started = runtime.Instantiate(graph);
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  return Play(__func__, [&](EmulatedRuntime& runtime) {
+  return RunCall(__func__, [&](EmulatedRuntime& runtime) {
     runtime.Remove(graph);
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t started, cudaStream_t stream) {
-  return Play(__func__, [&](EmulatedRuntime& runtime) {
+  return RunCall(__func__, [&](EmulatedRuntime& runtime) {
     runtime.Launch(started, stream);
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t started) {
-  return Play(__func__, [&](EmulatedRuntime& runtime) {
-    CKPLAN_CHECK(runtime.Use().queued == 0, "a graph is destroyed when its work is done");
+  return RunCall(__func__, [&](EmulatedRuntime& runtime) {
+    CKPLAN_CHECK(runtime.Use().queued == 0, "a graph is destroyed after its work is done");
     runtime.Remove(started);
     return cudaSuccess;
   });
@@ -239,36 +239,36 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t started) {
 // ---- Events -------------------------------------------------------------------------------------
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
-  return Play(__func__, [&](EmulatedRuntime& runtime) {
-    CKPLAN_CHECK(flags == cudaEventDisableTiming, "an event without a time orders streams");
+  return RunCall(__func__, [&](EmulatedRuntime& runtime) {
+    CKPLAN_CHECK(flags == cudaEventDisableTiming, "events are created without timing");
     *event = runtime.streams().AddEvent();
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
-  return Play(__func__, [&](EmulatedRuntime& runtime) {
+  return RunCall(__func__, [&](EmulatedRuntime& runtime) {
     *event = runtime.streams().AddEvent();
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  return Play(__func__, [&](EmulatedRuntime& runtime) {
+  return RunCall(__func__, [&](EmulatedRuntime& runtime) {
     runtime.streams().Remove(event);
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  return Play(__func__, [&](EmulatedRuntime& runtime) {
+  return RunCall(__func__, [&](EmulatedRuntime& runtime) {
     runtime.streams().Record(event, stream);
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t first, cudaEvent_t second) {
-  return Play(__func__, [&](EmulatedRuntime& runtime) {
+  return RunCall(__func__, [&](EmulatedRuntime& runtime) {
     const auto& begin = runtime.streams().Find(first)->time;
     const auto& end = runtime.streams().Find(second)->time;
     if (!begin || !end) return runtime.Fail(cudaErrorNotReady);
@@ -280,7 +280,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t first, cudaEve
 // ---- Memory -------------------------------------------------------------------------------------
 
 cudaError_t cudaMemGetInfo(size_t* available, size_t* total) {
-  return Play(__func__, [&](EmulatedRuntime& runtime) {
+  return RunCall(__func__, [&](EmulatedRuntime& runtime) {
     *available = static_cast<size_t>(runtime.FreeBytes());
     *total = static_cast<size_t>(runtime.machine().total_bytes);
     return cudaSuccess;
@@ -288,14 +288,14 @@ cudaError_t cudaMemGetInfo(size_t* available, size_t* total) {
 }
 
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
-  return Play(__func__,
-              [&](EmulatedRuntime& runtime) { return runtime.Take(memory, bytes, false); });
+  return RunCall(__func__,
+                 [&](EmulatedRuntime& runtime) { return runtime.Take(memory, bytes, false); });
 }
 
 cudaError_t cudaFree(void* memory) {
-  return Play(__func__, [&](EmulatedRuntime& runtime) {
+  return RunCall(__func__, [&](EmulatedRuntime& runtime) {
     if (memory == nullptr) return cudaSuccess;
-    CKPLAN_CHECK(runtime.Use().queued == 0, "memory is freed when no work is left that may use it");
+    CKPLAN_CHECK(runtime.Use().queued == 0, "memory is freed after all work that may use it");
     if (runtime.IsPlanted("memory is kept")) return cudaSuccess;
     runtime.Release(memory, false);
     runtime.Forget(memory);
@@ -304,26 +304,26 @@ cudaError_t cudaFree(void* memory) {
 }
 
 cudaError_t cudaMallocHost(void** memory, size_t bytes) {
-  return Play(__func__, [&](EmulatedRuntime& runtime) { return runtime.Pin(memory, bytes); });
+  return RunCall(__func__, [&](EmulatedRuntime& runtime) { return runtime.Pin(memory, bytes); });
 }
 
 cudaError_t cudaFreeHost(void* memory) {
-  return Play(__func__, [&](EmulatedRuntime& runtime) {
-    CKPLAN_CHECK(runtime.Use().queued == 0, "memory is freed when no work is left that may use it");
+  return RunCall(__func__, [&](EmulatedRuntime& runtime) {
+    CKPLAN_CHECK(runtime.Use().queued == 0, "memory is freed after all work that may use it");
     runtime.Unpin(memory);
     return cudaSuccess;
   });
 }
 
 cudaError_t cudaMallocAsync(void** memory, size_t bytes, cudaStream_t stream) {
-  return Play(__func__, [&](EmulatedRuntime& runtime) {
+  return RunCall(__func__, [&](EmulatedRuntime& runtime) {
     runtime.streams().Find(stream);
     return runtime.Take(memory, bytes, true);
   });
 }
 
 cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
-  return Play(__func__, [&](EmulatedRuntime& runtime) {
+  return RunCall(__func__, [&](EmulatedRuntime& runtime) {
     const int64_t bytes = runtime.Release(memory, true);
     if (runtime.IsPlanted("memory of the pool is used again at once")) {
       std::memset(memory, ckplan::cuda::kPattern, static_cast<size_t>(bytes));
@@ -334,11 +334,11 @@ cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
 }
 
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) {
-  return Answer(__func__, pool, ckplan::cuda::DefaultPool());
+  return ReturnValue(__func__, pool, ckplan::cuda::DefaultPool());
 }
 
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
-  return Play(__func__, [&](EmulatedRuntime& runtime) {
+  return RunCall(__func__, [&](EmulatedRuntime& runtime) {
     CKPLAN_CHECK(pool == ckplan::cuda::DefaultPool(), "there is one pool");
     uint64_t number = 0;
     std::memcpy(&number, value, sizeof(number));
@@ -351,7 +351,7 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
 }
 
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
-  return Play(__func__, [&](EmulatedRuntime& runtime) {
+  return RunCall(__func__, [&](EmulatedRuntime& runtime) {
     CKPLAN_CHECK(pool == ckplan::cuda::DefaultPool(), "there is one pool");
     if (attribute != cudaMemPoolAttrUsedMemHigh) return runtime.Fail(cudaErrorInvalidValue);
     const auto peak = static_cast<uint64_t>(runtime.pooled_peak());
@@ -364,7 +364,7 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
-  return Play(__func__, [&](EmulatedRuntime& runtime) {
+  return RunCall(__func__, [&](EmulatedRuntime& runtime) {
     if (runtime.IsPlanted("a copy is a byte too long")) ++bytes;
     if (kind != cudaMemcpyDeviceToHost) runtime.CheckRange(to, bytes);
     if (kind != cudaMemcpyHostToDevice) runtime.CheckRange(from, bytes);
@@ -374,7 +374,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
 }
 
 cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream) {
-  return Play(__func__, [&](EmulatedRuntime& runtime) {
+  return RunCall(__func__, [&](EmulatedRuntime& runtime) {
     if (!runtime.IsPinned(memory, bytes)) runtime.CheckRange(memory, bytes);
     runtime.streams().Enqueue(stream, [=] { std::memset(memory, value, bytes); });
     return cudaSuccess;

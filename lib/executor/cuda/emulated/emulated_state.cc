@@ -17,7 +17,7 @@ cudaStream_t EmulatedStreams::AddStream() {
 
 EmulatedStream& EmulatedStreams::Find(cudaStream_t stream) {
   const auto found = streams_.find(stream);
-  CKPLAN_CHECK(found != streams_.end(), "work is given to a stream that is alive");
+  CKPLAN_CHECK(found != streams_.end(), "work goes to a live stream");
   return *found->second;
 }
 
@@ -33,27 +33,27 @@ void EmulatedStreams::Enqueue(cudaStream_t stream, std::function<void()> work) {
 }
 
 void EmulatedStreams::Synchronize(cudaStream_t stream) {
-  CheckNothingIsCaptured("nobody waits for a stream while its work is captured");
+  CheckNoCapture("no stream is synchronized while work is captured");
   RunUntil(stream, Find(stream).last());
 }
 
-void EmulatedStreams::CheckNothingIsCaptured(const char* why) const {
+void EmulatedStreams::CheckNoCapture(const char* why) const {
   for (const auto& [handle, stream] : streams_) CKPLAN_CHECK(!stream->captured, why);
 }
 
 void EmulatedStreams::BeginCapture(cudaStream_t stream) {
-  CheckNothingIsCaptured("one stream is captured at a time");
+  CheckNoCapture("one stream is captured at a time");
   Find(stream).captured.emplace();
 }
 
 EmulatedWork EmulatedStreams::EndCapture(cudaStream_t stream) {
   std::optional<EmulatedWork>& captured = Find(stream).captured;
-  CKPLAN_CHECK(captured.has_value(), "a capture ends that began");
+  CKPLAN_CHECK(captured.has_value(), "a capture begins before it ends");
   return *std::exchange(captured, std::nullopt);
 }
 
 void EmulatedStreams::EnqueueWait(cudaStream_t stream, cudaEvent_t event) {
-  CheckNothingIsCaptured("streams that are captured do not wait for others");
+  CheckNoCapture("streams don't wait for events while work is captured");
   const auto waited = Find(event);
   Find(stream);
   if (waited->stream != nullptr) Add(stream, {{}, waited->stream, waited->number});
@@ -97,18 +97,18 @@ void EmulatedStreams::Add(cudaStream_t stream, QueuedWork work) {
   EmulatedStream& found = Find(stream);
   found.work.push_back(std::move(work));
   if (!defers_work_) Synchronize(stream);
-  if (hurries_ && !found.is_first) Hurry(found);
+  if (hurries_ && !found.is_first) RunReady(found);
 }
 
-// Does the work of a stream up to this number, and all that it waits for. A stream may be gone:
-// then its work is done.
+// Runs a stream's work up to this number, and everything that it waits for. The work of a destroyed
+// stream has already run.
 void EmulatedStreams::RunUntil(cudaStream_t stream, int64_t number) {
   const auto found = streams_.find(stream);
   if (found == streams_.end()) return;
   while (found->second->done < number && !found->second->work.empty()) RunNext(*found->second);
   if (!hurries_) return;
   for (const auto& [handle, other] : streams_) {
-    if (!other->is_first) Hurry(*other);
+    if (!other->is_first) RunReady(*other);
   }
 }
 
@@ -120,8 +120,8 @@ void EmulatedStreams::RunNext(EmulatedStream& stream) {
   ++stream.done;
 }
 
-// Does what may be done without any work of other streams.
-void EmulatedStreams::Hurry(EmulatedStream& stream) {
+// Runs work that doesn't depend on pending work of other streams.
+void EmulatedStreams::RunReady(EmulatedStream& stream) {
   const auto is_held_up = [&](const QueuedWork& work) {
     const auto other = streams_.find(work.other);
     return other != streams_.end() && other->second->done < work.number;

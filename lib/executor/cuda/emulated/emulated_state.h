@@ -1,5 +1,5 @@
-// The state of the emulated runtime (emulated_runtime.h), which alone includes it: streams and
-// their work, events, graphs, and memory.
+// The emulated runtime's state: streams and their work, events, graphs, and memory. Only the
+// runtime (emulated_runtime.h) includes it.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -29,44 +29,44 @@ using EmulatedWork = std::vector<std::function<void()>>;
 
 struct QueuedWork {
   std::function<void()> run;
-  // What the work waits for, if it is a wait: work up to this number, of another stream.
+  // If the work is a wait: the other stream, and the number up to which its work must have run.
   cudaStream_t other = nullptr;
   int64_t number = 0;
 };
 
 struct EmulatedStream {
-  std::deque<QueuedWork> work;  // What is not done.
-  int64_t done = 0;             // How much is done; the first work has the number 1.
-  bool is_first = false;        // The one that computes.
-  // The work that is captured instead of queued, while that goes on.
+  std::deque<QueuedWork> work;  // Pending work.
+  int64_t done = 0;             // Number of finished items; the first one has number 1.
+  bool is_first = false;        // The compute stream.
+  // During a capture, the captured work, which is not queued.
   std::optional<EmulatedWork> captured;
 
   int64_t last() const { return done + static_cast<int64_t>(work.size()); }
 };
 
-// An event has a time once the work that was queued before it is done.
+// An event gets a time once the work queued before it has run.
 struct EmulatedEvent {
   std::optional<std::chrono::steady_clock::time_point> time;
-  cudaStream_t stream = nullptr;  // Where it was recorded last, and after which work.
+  cudaStream_t stream = nullptr;  // Where, and after which work, it was last recorded.
   int64_t number = 0;
 };
 
 class EmulatedStreams {
  public:
-  // Work is done when it is waited for if `defers_work`, and otherwise at once. If `hurries`, all
-  // streams but the first do their work as soon as what they wait for is done.
+  // With `defers_work`, work runs when something waits for it, otherwise at once. With `hurries`,
+  // all streams but the first run their work as soon as its dependencies have run.
   EmulatedStreams(bool defers_work, bool hurries) : defers_work_(defers_work), hurries_(hurries) {}
 
   cudaStream_t AddStream();
   EmulatedStream& Find(cudaStream_t stream);
   void Remove(cudaStream_t stream);
   void Enqueue(cudaStream_t stream, std::function<void()> work);
-  // Makes the stream's later work wait for what the event was recorded after, if it was.
+  // Makes the stream's later work wait for the work before the event's recording, if any.
   void EnqueueWait(cudaStream_t stream, cudaEvent_t event);
   void Synchronize(cudaStream_t stream);
 
-  // Memory is neither taken nor freed, and nothing is waited for, while work is captured.
-  void CheckNothingIsCaptured(const char* why) const;
+  // Captured work must not allocate or free memory, or wait.
+  void CheckNoCapture(const char* why) const;
   void BeginCapture(cudaStream_t stream);
   EmulatedWork EndCapture(cudaStream_t stream);
 
@@ -75,16 +75,16 @@ class EmulatedStreams {
   void Remove(cudaEvent_t event);
   void Record(cudaEvent_t event, cudaStream_t stream);
 
-  bool were_used() const { return were_used_; }  // Whether there has been a stream.
+  bool were_used() const { return were_used_; }  // True if a stream was ever created.
   int64_t count() const { return static_cast<int64_t>(streams_.size()); }
   int64_t event_count() const { return static_cast<int64_t>(events_.size()); }
-  int64_t queued() const;  // Work that is not done.
+  int64_t queued() const;  // Pending work.
 
  private:
   void Add(cudaStream_t stream, QueuedWork work);
   void RunUntil(cudaStream_t stream, int64_t number);
   void RunNext(EmulatedStream& stream);
-  void Hurry(EmulatedStream& stream);
+  void RunReady(EmulatedStream& stream);
 
   const bool defers_work_;
   const bool hurries_;
@@ -96,7 +96,7 @@ class EmulatedStreams {
 inline constexpr size_t kEmulatedAlignment = 256;  // The alignment of cudaMalloc.
 inline constexpr int kPattern = 0xA7;              // Makes reads of unwritten memory stand out.
 
-// A graph that was made ready.
+// An instantiated graph.
 struct EmulatedGraph {
   EmulatedWork work;
   int64_t starts = 0;
@@ -109,7 +109,7 @@ struct EmulatedBlock {
   bool is_released = false;  // Work that was queued before may still use it.
 };
 
-// Pinned memory of the host.
+// Pinned host memory.
 struct PinnedBlock {
   std::unique_ptr<char, decltype(&std::free)> memory;
   size_t bytes = 0;
@@ -128,7 +128,7 @@ class EmulatedRuntime {
   const std::map<std::string, int64_t>& calls() const { return calls_; }
   void CountObjects(int64_t change) { objects_ += change; }
 
-  // Returns the error that the machine lets the call return instead of doing its work, if any.
+  // Returns the error that the machine injects into this call, if any.
   std::optional<cudaError_t> Failure(const char* call) {
     const auto failure = machine_.failures.find(call);
     if (failure == machine_.failures.end()) return std::nullopt;
@@ -157,7 +157,7 @@ class EmulatedRuntime {
   }
   void Launch(cudaGraphExec_t graph, cudaStream_t stream) {
     const auto found = started_graphs_.find(graph);
-    CKPLAN_CHECK(found != started_graphs_.end(), "a graph that is started is alive");
+    CKPLAN_CHECK(found != started_graphs_.end(), "a graph is alive when it starts");
     EmulatedGraph& started = *found->second;
     const bool loses_one =
         IsPlanted("a graph loses its last piece of work") ||
@@ -171,7 +171,8 @@ class EmulatedRuntime {
     CountObjects(-1);
   }
   void Remove(cudaGraphExec_t graph) {
-    CKPLAN_CHECK(started_graphs_.erase(graph) == 1, "a graph that was made ready is alive");
+    CKPLAN_CHECK(started_graphs_.erase(graph) == 1,
+                 "an instantiated graph is alive until it is destroyed");
     CountObjects(-1);
   }
 
@@ -182,7 +183,7 @@ class EmulatedRuntime {
   void ResetPooledPeak() { pooled_peak_ = pooled_bytes_; }
 
   cudaError_t Take(void** memory, size_t size, bool is_pooled) {
-    streams_.CheckNothingIsCaptured("no memory is taken while work is captured");
+    streams_.CheckNoCapture("no memory is allocated while work is captured");
     const auto bytes = static_cast<int64_t>(size);
     constexpr int64_t kLargestHole = 4096;
     const bool finds_no_hole =
@@ -191,7 +192,7 @@ class EmulatedRuntime {
     const size_t rounded =
         (size + kEmulatedAlignment - 1) / kEmulatedAlignment * kEmulatedAlignment;
     auto* const start = static_cast<char*>(std::aligned_alloc(kEmulatedAlignment, rounded));
-    CKPLAN_CHECK(start != nullptr, "tests fit into the host");
+    CKPLAN_CHECK(start != nullptr, "the host has enough memory for the tests");
     std::memset(start, kPattern, rounded);
     blocks_.emplace(start, EmulatedBlock{{start, &std::free}, bytes, is_pooled});
     ++allocations_;
@@ -201,14 +202,14 @@ class EmulatedRuntime {
     *memory = start;
     return cudaSuccess;
   }
-  // Ends the program's ownership of the block, and returns its size. Its memory remains until it is
-  // forgotten.
+  // Ends the program's ownership of the block, and returns its size. The memory remains until the
+  // block is forgotten.
   int64_t Release(void* memory, bool is_pooled) {
-    streams_.CheckNothingIsCaptured("no memory is freed while work is captured");
+    streams_.CheckNoCapture("no memory is freed while work is captured");
     const auto found = blocks_.find(static_cast<char*>(memory));
     CKPLAN_CHECK(found != blocks_.end() && found->second.is_pooled == is_pooled &&
                      !found->second.is_released,
-                 "what is freed was allocated, and in the same way");
+                 "memory is freed by the allocator it came from");
     EmulatedBlock& block = found->second;
     block.is_released = true;
     --allocations_;
@@ -219,14 +220,15 @@ class EmulatedRuntime {
   void Forget(void* memory) { blocks_.erase(static_cast<char*>(memory)); }
   cudaError_t Pin(void** memory, size_t bytes) {
     auto* const start = static_cast<char*>(std::malloc(std::max<size_t>(bytes, 1)));
-    CKPLAN_CHECK(start != nullptr, "tests fit into the host");
+    CKPLAN_CHECK(start != nullptr, "the host has enough memory for the tests");
     std::memset(start, kPattern, bytes);
     pinned_.emplace(start, PinnedBlock{{start, &std::free}, bytes});
     *memory = start;
     return cudaSuccess;
   }
   void Unpin(void* memory) {
-    CKPLAN_CHECK(pinned_.erase(static_cast<char*>(memory)) == 1, "what is freed was pinned");
+    CKPLAN_CHECK(pinned_.erase(static_cast<char*>(memory)) == 1,
+                 "only pinned host memory is released as pinned");
   }
   bool IsPinned(const void* memory, size_t bytes) const {
     const auto* const start = static_cast<const char*>(memory);
@@ -235,7 +237,7 @@ class EmulatedRuntime {
     const auto& [first, block] = *--after;
     return start + bytes <= first + block.bytes;
   }
-  // For work that is done now: also memory that was released after the work was queued.
+  // For running work: includes memory that was released after the work was queued.
   EmulatedRange RangeOf(const void* memory) const {
     const EmulatedBlock* const block = BlockOf(memory);
     return block == nullptr ? EmulatedRange{} : EmulatedRange{block->memory.get(), block->bytes};
@@ -249,7 +251,7 @@ class EmulatedRuntime {
     const auto* const start = static_cast<const char*>(memory);
     const auto* const first = static_cast<const char*>(range.begin);
     CKPLAN_CHECK(first != nullptr && start + bytes <= first + range.bytes,
-                 "the GPU works within allocations");
+                 "the GPU accesses only allocated memory");
   }
 
   EmulatedUse Use() const {
@@ -263,7 +265,7 @@ class EmulatedRuntime {
   }
 
  private:
-  // Returns the block with the address, or null.
+  // Returns the block that contains the address, or null.
   const EmulatedBlock* BlockOf(const void* memory) const {
     const auto* const start = static_cast<const char*>(memory);
     auto after = blocks_.upper_bound(const_cast<char*>(start));
@@ -276,7 +278,7 @@ class EmulatedRuntime {
   std::map<std::string, int64_t> calls_;
   int64_t objects_ = 0;
   cudaError_t last_error_ = cudaSuccess;
-  int64_t allocations_ = 0;  // Not released.
+  int64_t allocations_ = 0;  // Not yet released.
   int64_t used_bytes_ = 0;
   int64_t pooled_bytes_ = 0;
   int64_t pooled_peak_ = 0;

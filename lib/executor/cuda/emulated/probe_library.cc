@@ -1,3 +1,3 @@
-// A library without purpose, for the tests of the search for libraries.
+// A library without a purpose, for tests of the library search.
 extern "C" int CkplanProbe();
 extern "C" int CkplanProbe() { return 7; }

@@ -1,13 +1,12 @@
-// A library in the place of the CUDA driver (cuda_libraries.cc), with the functions that cuDNN 9.19
-// and 9.26 look up. Each says that the library is no driver, but for those by which a plan's code
-// is loaded.
+// A stand-in for the CUDA driver (cuda_libraries.cc), with the functions that cuDNN 9.19 and 9.26
+// look up. Each returns "stub library", except those that load a plan's code.
 
 namespace {
 
 constexpr int kSuccess = 0;
 constexpr int kStubLibrary = 34;  // CUDA_ERROR_STUB_LIBRARY
 
-// Stands for all code and all kernels; its contents are never read.
+// Stands for all code and all kernels; never read.
 char loaded = 0;
 
 }  // namespace

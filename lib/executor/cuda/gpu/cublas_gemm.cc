@@ -11,8 +11,8 @@ namespace ckplan::cuda {
 
 namespace {
 
-// This is cuBLAS's own default on Hopper; a larger workspace makes nothing faster.
-constexpr int64_t kWantedWorkspace = int64_t{32} << 20;
+// cuBLAS's own default on Hopper. A larger workspace makes nothing faster.
+constexpr int64_t kDefaultWorkspace = int64_t{32} << 20;
 
 cudaDataType TypeOf(ElementType type) {
   return type == ElementType::kBFloat16 ? CUDA_R_16BF : CUDA_R_32F;
@@ -25,7 +25,7 @@ cublasOperation_t OperationOf(const MatrixView& view) {
 }  // namespace
 
 Result<CublasApi> CublasApi::Load(const std::vector<std::string>& folders) {
-  // cuBLAS depends on cuBLASLt, and finds that library only if the loader has already loaded it.
+  // cuBLAS depends on cuBLASLt, and only finds it if the loader has already loaded it.
   CKPLAN_RETURN_IF_ERROR(
       SharedLibrary::Open("cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12"}, folders));
   CKPLAN_ASSIGN_OR_RETURN(
@@ -61,7 +61,7 @@ Result<std::unique_ptr<CublasGemm>> CublasGemm::Create(const CublasApi& api,
 }
 
 int64_t CublasGemm::WorkspaceFor(const DeviceOptions& options) {
-  return std::min(kWantedWorkspace, options.workspace_limit.value_or(kWantedWorkspace));
+  return std::min(kDefaultWorkspace, options.workspace_limit.value_or(kDefaultWorkspace));
 }
 
 CublasGemm::CublasGemm(const CublasApi& api, const DeviceOptions& options, cublasHandle_t handle)

@@ -1,4 +1,4 @@
-// Matrix products by cuBLAS, whose functions are loaded at run time.
+// Matrix products with cuBLAS, whose functions are loaded at run time.
 #pragma once
 
 #include <cublas_v2.h>
@@ -13,7 +13,7 @@
 
 namespace ckplan::cuda {
 
-// The functions of cuBLAS that are used. Tests replace them.
+// The cuBLAS functions in use. Tests replace them.
 struct CublasApi {
   decltype(&cublasCreate_v2) create = nullptr;
   decltype(&cublasDestroy_v2) destroy = nullptr;
@@ -24,17 +24,17 @@ struct CublasApi {
   decltype(&cublasGetStatusString) get_status_string = nullptr;
   decltype(&cublasGemmStridedBatchedEx_64) gemm = nullptr;
 
-  // Fails with kUnsupported if there is no cuBLAS, or if it is too old.
+  // Fails with kUnsupported if cuBLAS is missing or too old.
   static Result<CublasApi> Load(const std::vector<std::string>& folders);
 };
 
 class CublasGemm {
  public:
-  // Fails with kUnsupported if the library cannot start, for example for lack of memory.
+  // Fails with kUnsupported if the library cannot start, for example because of too little memory.
   static Result<std::unique_ptr<CublasGemm>> Create(const CublasApi& api,
                                                     const DeviceOptions& options,
                                                     cudaStream_t stream);
-  // Returns the workspace of a product, which the caller decides: cuBLAS makes do with any.
+  // Returns the workspace of a product, which is our choice: cuBLAS works with any size.
   static int64_t WorkspaceFor(const DeviceOptions& options);
   ~CublasGemm();
   CublasGemm(const CublasGemm&) = delete;

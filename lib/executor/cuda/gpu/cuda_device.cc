@@ -17,47 +17,47 @@ namespace ckplan::cuda {
 
 namespace {
 
-// The oldest architecture for which kernels are compiled: compute capability 8.0.
+// The oldest architecture that kernels are compiled for: compute capability 8.0.
 constexpr int kMinMajor = 8;
 
 std::string VersionText(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-Error NoCuda(const std::string& why) {
+Error CannotRunError(const std::string& why) {
   return MakeError(ErrorCode::kUnsupported,
                    fmt::format("the cuda backend cannot run here: {}", why));
 }
 
-// The driver's CUDA version, and that of the toolkit which built this program.
-std::string BothVersions() {
+// The CUDA versions of the driver and of the toolkit that built this program.
+std::string DescribeVersions() {
   int driver = 0;
   int runtime = 0;
   CheckCuda(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
   CheckCuda(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
-  return fmt::format("its driver knows CUDA {}, and this ckexec was built for {}",
+  return fmt::format("its driver supports CUDA {}, and this ckexec was built for {}",
                      VersionText(driver), VersionText(runtime));
 }
 
 Result<Done> CheckDriver() {
   int driver = 0;
   if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
-    return NoCuda("this machine has no NVIDIA driver; install one");
+    return CannotRunError("this machine has no NVIDIA driver; install one");
   }
   int devices = 0;
   const cudaError_t status = cudaGetDeviceCount(&devices);
   if (status == cudaErrorInsufficientDriver) {
-    return NoCuda(fmt::format("{}; install a newer driver", BothVersions()));
+    return CannotRunError(fmt::format("{}; install a newer driver", DescribeVersions()));
   }
   if (status == cudaErrorNoDevice || (status == cudaSuccess && devices == 0)) {
-    return NoCuda(
+    return CannotRunError(
         "this machine has a driver, but shows no GPU; see nvidia-smi and CUDA_VISIBLE_DEVICES");
   }
-  if (status != cudaSuccess) return NoCuda(cudaGetErrorString(status));
+  if (status != cudaSuccess) return CannotRunError(cudaGetErrorString(status));
   return Done{};
 }
 
-// Marks are events in the stream, so that nothing waits for them.
+// Marks are events in the stream, so nothing waits for them.
 class EventClock final : public DeviceClock {
  public:
   explicit EventClock(cudaStream_t stream) : stream_(stream) {}
@@ -84,12 +84,12 @@ class EventClock final : public DeviceClock {
   std::vector<cudaEvent_t> events_;
 };
 
-// Work that a stream has captured.
+// Work captured from a stream.
 class CapturedGraph final : public RecordedWork {
  public:
   CapturedGraph(cudaGraphExec_t graph, cudaStream_t stream) : graph_(graph), stream_(stream) {}
   ~CapturedGraph() override {
-    (void)cudaStreamSynchronize(stream_);  // It may be at work.
+    (void)cudaStreamSynchronize(stream_);  // It may still be running.
     (void)cudaGraphExecDestroy(graph_);
   }
   CapturedGraph(const CapturedGraph&) = delete;
@@ -102,8 +102,8 @@ class CapturedGraph final : public RecordedWork {
   cudaStream_t stream_;
 };
 
-// Copies in streams beside the computing one, one for each direction, or in one for both. The
-// host's memory is pinned. Each copy has an event, which is used again when it has been waited for.
+// Copies in separate streams: one per direction, or one for both. Host memory is pinned. Each copy
+// has an event, which is reused once the copy has been waited for.
 class StreamLink final : public CopyLink {
  public:
   StreamLink(cudaStream_t computing, bool is_half_duplex) : computing_(computing) {
@@ -126,10 +126,10 @@ class StreamLink final : public CopyLink {
     if (status == cudaSuccess) return memory;
     (void)cudaGetLastError();  // Clears the error, which is reported here.
     if (status != cudaErrorMemoryAllocation) CheckCuda(status, "pinning memory of the host");
-    return MakeError(ErrorCode::kInfeasible,
-                     fmt::format("the host has no {} bytes of memory that can be pinned; plan with "
-                                 "a smaller --host-memory",
-                                 bytes));
+    return MakeError(
+        ErrorCode::kInfeasible,
+        fmt::format("cannot pin {} bytes of host memory; plan with a smaller --host-memory",
+                    bytes));
   }
   void ReleaseHost(void* memory) override {
     WaitForAll();
@@ -164,7 +164,7 @@ class StreamLink final : public CopyLink {
     return event;
   }
 
-  // Lets the stream wait for all that the computing stream has been given.
+  // Makes the stream wait for all work submitted to the compute stream.
   void FollowComputing(cudaStream_t stream) {
     CheckCuda(cudaEventRecord(begins_, computing_), "cudaEventRecord");
     CheckCuda(cudaStreamWaitEvent(stream, begins_, 0), "cudaStreamWaitEvent");
@@ -196,13 +196,13 @@ class StreamLink final : public CopyLink {
   cudaStream_t out_ = nullptr;
   cudaStream_t in_ = nullptr;
   cudaEvent_t begins_ = nullptr;
-  std::vector<cudaEvent_t> events_;  // By the number of the copy.
+  std::vector<cudaEvent_t> events_;  // By copy number.
   std::vector<size_t> free_;         // Numbers of copies that have been waited for.
 };
 
 class CudaDevice final : public Device {
  public:
-  // Measures the memory taken by the context, then by the handles of the libraries.
+  // Measures the memory taken by the context, then by the library handles.
   static Result<std::unique_ptr<CudaDevice>> Open(const DeviceOptions& options,
                                                   const OpenLibraries& open_libraries,
                                                   const cudaDeviceProp& properties) {
@@ -242,7 +242,7 @@ class CudaDevice final : public Device {
     void* memory = nullptr;
     bytes = std::max<int64_t>(bytes, 1);  // Empty buffers also need an address.
     const cudaError_t status = cudaMalloc(&memory, static_cast<size_t>(bytes));
-    return Taken(status, memory, bytes);
+    return CheckAllocation(status, memory, bytes);
   }
   void Release(void* memory) override {
     Synchronize();  // A running kernel may still use it.
@@ -254,7 +254,7 @@ class CudaDevice final : public Device {
     void* memory = nullptr;
     bytes = std::max<int64_t>(bytes, 1);  // Empty buffers also need an address.
     const cudaError_t status = cudaMallocAsync(&memory, static_cast<size_t>(bytes), stream_);
-    return Taken(status, memory, bytes);
+    return CheckAllocation(status, memory, bytes);
   }
   void ReleasePooled(void* memory) override {
     if (pool_ == nullptr) return Release(memory);
@@ -333,12 +333,12 @@ class CudaDevice final : public Device {
 
   int64_t Total() const { return static_cast<int64_t>(properties_.totalGlobalMem); }
 
-  Result<void*> Taken(cudaError_t status, void* memory, int64_t bytes) const {
+  Result<void*> CheckAllocation(cudaError_t status, void* memory, int64_t bytes) const {
     if (status == cudaSuccess) return memory;
     (void)cudaGetLastError();  // Clears the error, which is reported here.
     if (status != cudaErrorMemoryAllocation) CheckCuda(status, "taking memory");
     return MakeError(ErrorCode::kInfeasible,
-                     fmt::format("the GPU has no {} bytes of memory left; {} of {} are free", bytes,
+                     fmt::format("cannot allocate {} bytes on the GPU; {} of {} are free", bytes,
                                  AvailableBytes(), Total()));
   }
 
@@ -362,20 +362,20 @@ Result<Done> CheckFirstKernel(cudaError_t status) {
     case cudaSuccess:
       return Done{};
     case cudaErrorUnsupportedPtxVersion:
-      return NoCuda(fmt::format(
-          "{}, whose PTX that driver cannot translate; install a driver that knows this CUDA "
-          "(nvidia-smi shows which one it knows), or a ckexec with code for this GPU",
-          BothVersions()));
+      return CannotRunError(
+          fmt::format("{}, whose PTX that driver cannot translate; install a driver that supports "
+                      "this CUDA version (see nvidia-smi), or a ckexec with code for this GPU",
+                      DescribeVersions()));
     case cudaErrorNoKernelImageForDevice:
-      return NoCuda("this ckexec has neither code nor PTX for its GPU; build it with PTX");
+      return CannotRunError("this ckexec has neither code nor PTX for its GPU; build it with PTX");
     case cudaErrorJitCompilerNotFound:
-      return NoCuda(
-          "its driver lacks libnvidia-ptxjitcompiler.so.1, which translates PTX; install all of "
-          "the driver, or a ckexec with code for this GPU");
+      return CannotRunError(
+          "its driver lacks libnvidia-ptxjitcompiler.so.1, which translates PTX; install the "
+          "complete driver, or a ckexec with code for this GPU");
     case cudaErrorMemoryAllocation:
       FailOutOfMemory("starting a kernel");
     default:
-      return NoCuda(fmt::format("the first kernel fails: {}", cudaGetErrorString(status)));
+      return CannotRunError(fmt::format("the first kernel fails: {}", cudaGetErrorString(status)));
   }
 }
 
@@ -385,13 +385,12 @@ Result<std::unique_ptr<Device>> OpenCudaDevice(const DeviceOptions& options,
   cudaDeviceProp properties{};
   CheckCuda(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
   if (properties.major < kMinMajor) {
-    return NoCuda(
-        fmt::format("its GPU, {}, is of compute capability {}.{}, and kernels are built "
-                    "for {}.0 and above",
+    return CannotRunError(
+        fmt::format("its GPU, {}, has compute capability {}.{}, but the kernels need {}.0 or above",
                     properties.name, properties.major, properties.minor, kMinMajor));
   }
   if (const cudaError_t status = cudaSetDevice(0); status != cudaSuccess) {
-    return NoCuda(fmt::format("{}: {}", properties.name, cudaGetErrorString(status)));
+    return CannotRunError(fmt::format("{}: {}", properties.name, cudaGetErrorString(status)));
   }
   CKPLAN_ASSIGN_OR_RETURN(std::unique_ptr<Device> device,
                           CudaDevice::Open(options, open_libraries, properties));

@@ -18,19 +18,19 @@ struct OpenedLibraries {
   std::string versions;
 };
 
-// `stream` is the cudaStream_t in which the libraries work. OpenCudaLibraries (cuda_libraries.h)
-// opens cuBLAS and cuDNN; tests use replacements.
+// The libraries work in `stream`, a cudaStream_t. OpenCudaLibraries (cuda_libraries.h) opens cuBLAS
+// and cuDNN; tests use replacements.
 using OpenLibraries =
     std::function<Result<OpenedLibraries>(const DeviceOptions& options, void* stream)>;
 
-// Opens the first GPU that the driver shows; CUDA_VISIBLE_DEVICES can select another. Fails with
-// kUnsupported and a one-line message for each reason: no driver, a driver that is too old, no GPU,
-// a GPU older than the kernels, or no libraries. It starts no kernel: MakeBackend does.
+// Opens the driver's first GPU; CUDA_VISIBLE_DEVICES can select another. Fails with kUnsupported
+// and a one-line message if there is no driver, the driver is too old, there is no GPU, the GPU is
+// older than the kernels, or libraries are missing. Starts no kernel; MakeBackend does.
 Result<std::unique_ptr<Device>> OpenCudaDevice(const DeviceOptions& options,
                                                const OpenLibraries& open_libraries);
 
-// Says why no kernel can run, by the status of the first one that was started: the driver may be
-// older than the kernels' PTX, or unable to translate it. Also kUnsupported.
+// Explains, from the status of the first kernel launch, why no kernel can run: the driver may be
+// older than the kernels' PTX, or unable to translate it. kUnsupported if so.
 Result<Done> CheckFirstKernel(cudaError_t status);
 
 }  // namespace ckplan::cuda

@@ -24,22 +24,22 @@ namespace ckplan::cuda {
 
 namespace {
 
-// A driver for machines without one. cuDNN compiles its engines for attention when it makes a plan,
-// and loads the code with the CUDA driver, which it looks for by name. For a GPU that is only
-// described the code is never run, so a library in the place of the driver is enough, which says
-// that there is no GPU and takes code without a look (absent_driver_library.cc).
+// A stand-in for the driver, for machines without one. cuDNN compiles its attention engines when it
+// makes a plan, and loads the code with the CUDA driver, which it looks up by name. Code for a GPU
+// that is only described never runs, so a stand-in library is enough: it reports no GPU and accepts
+// any code (absent_driver_library.cc).
 
-// Loads that library from where the program lies, so that cuDNN finds it under the driver's name.
-// Must be called before cuDNN looks for a driver. Where the library is missing nothing happens:
-// cuDNN then refuses plans of attention with its own reason.
+// Loads that library from the program's folder, so that cuDNN finds it under the driver's name.
+// Must be called before cuDNN looks for a driver. If the library is missing, nothing happens, and
+// cuDNN rejects attention plans with its own reason.
 void LoadAbsentDriver() {
-  // The loader puts the folder of the program in the place of $ORIGIN.
+  // The loader replaces $ORIGIN with the program's folder.
   dlopen("$ORIGIN/libckplan_absent_driver.so", RTLD_NOW | RTLD_GLOBAL);
 }
 
-// Returns the attentions of the device that the convolutions are for, which must outlive them.
-std::unique_ptr<CudnnAttentions> AttentionsBeside(const CudnnConvolutions& convolutions,
-                                                  const DeviceOptions& options) {
+// Returns the attentions for the convolutions' device. The convolutions must outlive them.
+std::unique_ptr<CudnnAttentions> MakeAttentions(const CudnnConvolutions& convolutions,
+                                                const DeviceOptions& options) {
   return std::make_unique<CudnnAttentions>(convolutions.api(), convolutions.target(), options);
 }
 
@@ -53,7 +53,7 @@ class CudaLibraries final : public Libraries {
     CKPLAN_ASSIGN_OR_RETURN(libraries->gemm_, CublasGemm::Create(cublas, options, stream));
     CKPLAN_ASSIGN_OR_RETURN(libraries->convolutions_,
                             CudnnConvolutions::Create(cudnn, options, stream));
-    libraries->attentions_ = AttentionsBeside(*libraries->convolutions_, options);
+    libraries->attentions_ = MakeAttentions(*libraries->convolutions_, options);
     return libraries;
   }
 
@@ -91,11 +91,11 @@ class DescribedLibraries final : public Libraries {
   DescribedLibraries(const DeviceOptions& options, std::unique_ptr<CudnnConvolutions> convolutions)
       : gemm_workspace_(CublasGemm::WorkspaceFor(options)),
         convolutions_(std::move(convolutions)),
-        attentions_(AttentionsBeside(*convolutions_, options)) {}
+        attentions_(MakeAttentions(*convolutions_, options)) {}
 
   int64_t GemmWorkspace(const GemmShape&) const override { return gemm_workspace_; }
   void Gemm(const GemmShape&, const void*, const void*, void*, void*) override {
-    CKPLAN_CHECK(false, "a device that is only described runs nothing");
+    CKPLAN_CHECK(false, "only real devices run calls");
   }
   Result<std::unique_ptr<Convolution>> PrepareConvolution(const ConvolutionShape& shape,
                                                           ConvPass pass) override {
@@ -137,7 +137,7 @@ Result<OpenedLibraries> DescribeCudaLibraries(const DeviceOptions& options,
 
 namespace {
 
-constexpr const char* kRunsNothing = "a device that is only described runs nothing";
+constexpr const char* kRunsNothing = "only real devices run calls";
 
 class DescribedDevice final : public Device {
  public:
@@ -174,7 +174,7 @@ class DescribedDevice final : public Device {
   void Synchronize() override {}
 
   Libraries& libraries() override { return *opened_.libraries; }
-  // Kernels ask for the stream in which they start.
+  // Kernels query the stream in which they start.
   void* stream() const override {
     CKPLAN_CHECK(false, kRunsNothing);
     return nullptr;
@@ -187,8 +187,8 @@ class DescribedDevice final : public Device {
 
 }  // namespace
 
-// The keys are cuDNN's own, which asks for all of them. Values that are written out here are the
-// same for GPUs of compute capability 8.0, 9.0 and 10.0, or do not matter without a device.
+// The keys are cuDNN's own, and it requires all of them. Literal values are the same for GPUs of
+// compute capability 8.0, 9.0 and 10.0, or don't matter without a device.
 std::string PropertiesJson(const GpuDescription& gpu) {
   return fmt::format(
       R"({{"deviceName":"{}","deviceVer":{},"multiProcessorCount":{},)"

@@ -17,9 +17,8 @@ namespace ckplan::cuda {
 
 namespace {
 
-// Builds graphs of operations of cuDNN's backend interface: tensors of four axes, and operations on
-// them. Tensors are numbered as they are added; their ids in a variant pack are chosen by the
-// caller.
+// Builds operation graphs with cuDNN's backend interface: tensors with four axes, and operations on
+// them. Tensors are numbered as they are added; the caller chooses their ids in a variant pack.
 class CudnnGraphBuilder {
  public:
   using Tensor = size_t;
@@ -30,17 +29,17 @@ class CudnnGraphBuilder {
 
   // A tensor in memory. Strides are in elements.
   Tensor Stored(int64_t id, cudnnDataType_t type, const Axes& dims, const Axes& strides);
-  // A number of float32, which a variant pack gives by its address on the host.
+  // A float32 scalar, passed in a variant pack by its host address.
   Tensor Number(int64_t id);
-  // A result that other operations of the graph read, and that need not be stored.
+  // A result that other operations read and that need not be stored.
   Tensor Virtual(cudnnDataType_t type, const Axes& dims, const Axes& strides);
-  // As above. The elements of a row lie side by side, and there are no gaps.
+  // As above, row-major and dense.
   Tensor Virtual(const Axes& dims, cudnnDataType_t type = CUDNN_DATA_FLOAT);
 
-  // a [.., m, k] by b [.., k, n].
+  // Multiplies a [.., m, k] by b [.., k, n].
   void Multiply(Tensor a, Tensor b, Tensor product);
-  // An elementwise operation of one, two or three operands, which are broadcast. `axis` is for
-  // CUDNN_POINTWISE_GEN_INDEX.
+  // An elementwise operation of one, two or three operands, which are broadcast. `axis` is only
+  // used by CUDNN_POINTWISE_GEN_INDEX.
   struct Elementwise {
     cudnnPointwiseMode_t mode;
     Tensor x = kNone, y = kNone, third = kNone, result = kNone;
@@ -50,10 +49,10 @@ class CudnnGraphBuilder {
   void Apply(const Elementwise& operation);
   // Reduces the axes along which the result has one element.
   void Reduce(cudnnReduceTensorOp_t how, Tensor x, Tensor result);
-  // Gives the elements of x other dimensions and strides.
+  // Reinterprets the elements of x with other dimensions and strides.
   void Reshape(Tensor x, Tensor result);
 
-  // kUnsupported: cuDNN refuses a descriptor; the message has its reason.
+  // kUnsupported: cuDNN rejects a descriptor; the message has its reason.
   Result<CudnnDescriptor> Finish(const CudnnTarget& target);
 
  private:
@@ -62,7 +61,7 @@ class CudnnGraphBuilder {
   void Keep(CudnnDescriptor descriptor, std::vector<CudnnDescriptor>& to);
 
   const CudnnApi& api_;
-  int64_t next_id_ = 1000;  // The next virtual tensor gets this id.
+  int64_t next_id_ = 1000;  // The id of the next virtual tensor.
   std::vector<CudnnDescriptor> tensors_, parts_, operations_;
   Result<Done> result_ = Done{};
 };
@@ -169,8 +168,8 @@ void CudnnGraphBuilder::Keep(CudnnDescriptor descriptor, std::vector<CudnnDescri
   to.push_back(std::move(descriptor));
 }
 
-// The graphs of operations by which cuDNN is asked for attention, forward and backward. Its engines
-// for fused attention know these graphs, operation by operation, as NVIDIA's cudnn-frontend
+// The operation graphs that request forward and backward attention from cuDNN. Its fused attention
+// engines recognize these graphs, operation by operation, as composed by NVIDIA's cudnn-frontend.
 // composes them.
 //
 //   forward     S = Q Kᵀ, scale, bias, mask;  m = max S, e = exp(S - m), s = Σ e;
@@ -181,8 +180,8 @@ void CudnnGraphBuilder::Keep(CudnnDescriptor descriptor, std::vector<CudnnDescri
 // dQ is the result of one product, not of an accumulator that blocks add to in any order: this is
 // how a deterministic engine is asked for. Such an engine keeps dS in its workspace.
 
-// The ids by which a variant pack names the tensors. The last ones are numbers on the host, but for
-// kIdOfDots, which are float32 [batch, heads, queries] in the workspace.
+// The tensors' ids in a variant pack. The last ones are host scalars, except kIdOfDots, which is
+// float32 [batch, heads, queries] in the workspace.
 enum AttentionId : int64_t {
   kIdOfQ = 1,
   kIdOfK,
@@ -221,7 +220,7 @@ class AttentionGraph {
 
   Result<CudnnDescriptor> Forward(const CudnnTarget& target) {
     const Tensor v = Rows(kIdOfV, shape_.v, shape_.keys, shape_.value_size);
-    const Tensor scores = WithoutLaterKeys(BiasedScores());
+    const Tensor scores = MaskLaterKeys(BiasedScores());
     const Tensor highest = graph_.Virtual(sums_dims_);
     graph_.Reduce(CUDNN_REDUCE_TENSOR_MAX, scores, highest);
     const Tensor powers = Exponentials(Binary(CUDNN_POINTWISE_SUB, scores, highest));
@@ -241,7 +240,7 @@ class AttentionGraph {
     const Tensor v_transposed = Transposed(kIdOfV, shape_.v, shape_.keys, shape_.value_size);
     const Tensor dots = Dots(dy);
     const Tensor p =
-        Exponentials(WithoutLaterKeys(Binary(CUDNN_POINTWISE_SUB, BiasedScores(), log_sums_)));
+        Exponentials(MaskLaterKeys(Binary(CUDNN_POINTWISE_SUB, BiasedScores(), log_sums_)));
     const Tensor p_transposed = TransposedHalves(p);
     const Tensor dv = Rows(kIdOfDv, shape_.v, shape_.keys, shape_.value_size);
     graph_.Multiply(p_transposed, dy, dv);
@@ -283,7 +282,7 @@ class AttentionGraph {
         {shape_.bias_heads * head_stride, head_stride, shape_.keys, 1});
   }
 
-  // The result has the dimensions of scores.
+  // The result has the dimensions of the scores.
   Tensor Binary(cudnnPointwiseMode_t mode, Tensor x, Tensor y) {
     const Tensor result = graph_.Virtual(scores_dims_);
     graph_.Apply({.mode = mode, .x = x, .y = y, .result = result});
@@ -302,7 +301,7 @@ class AttentionGraph {
     return shape_.has_bias ? Binary(CUDNN_POINTWISE_ADD, scaled, bias_) : scaled;
   }
 
-  Tensor WithoutLaterKeys(Tensor scores) {
+  Tensor MaskLaterKeys(Tensor scores) {
     if (!shape_.is_causal) return scores;
     const auto places = [&](int64_t axis) {
       const Tensor result = graph_.Virtual(scores_dims_, CUDNN_DATA_INT32);
@@ -326,7 +325,7 @@ class AttentionGraph {
     return result;
   }
 
-  // The product by one stands where the engines have the scale of Dropout.
+  // The product by one is in the place where the engines expect Dropout's scale.
   Tensor Dots(Tensor dy) {
     const Tensor products =
         graph_.Virtual({shape_.batch, shape_.heads, shape_.queries, shape_.value_size});
@@ -355,15 +354,15 @@ class AttentionGraph {
   Tensor bias_ = CudnnGraphBuilder::kNone, hidden_ = CudnnGraphBuilder::kNone;
 };
 
-// kUnsupported: cuDNN refuses a descriptor; the message has its reason.
+// kUnsupported: cuDNN rejects a descriptor; the message has its reason.
 Result<CudnnDescriptor> DescribeAttention(const CudnnApi& api, const CudnnTarget& target,
                                           const LibraryAttentionShape& shape, AttentionPass pass) {
   AttentionGraph graph(api, shape);
   return pass == AttentionPass::kForward ? graph.Forward(target) : graph.Backward(target);
 }
 
-// Returns the bytes that an engine needs if it keeps dS. An engine that does not keep it adds to
-// dQ in any order, or in a way that cuDNN does not document.
+// Returns the bytes that an engine needs to keep dS. An engine that doesn't keep it adds to dQ in
+// any order, or in a way that cuDNN doesn't document.
 int64_t ScoreGradientBytes(const LibraryAttentionShape& shape) {
   constexpr int64_t kHalfBytes = 2;
   return shape.batch * shape.heads * shape.queries * shape.keys * kHalfBytes;
@@ -432,9 +431,9 @@ Result<std::unique_ptr<LibraryAttention>> CudnnAttentions::Prepare(
     const bool is_forward = pass == AttentionPass::kForward;
     EngineRules rules;
     rules.what = is_forward ? "attention" : "the gradients of attention";
-    rules.may_use_tensor_cores = true;
+    rules.allows_tensor_cores = true;
     rules.workspace_limit = options_.workspace_limit;
-    rules.least_workspace = is_forward ? 0 : ScoreGradientBytes(shape);
+    rules.min_workspace = is_forward ? 0 : ScoreGradientBytes(shape);
     return FindCudnnPlan(api_, target_, graph, rules);
   };
   auto known = plans_.find({shape, pass});

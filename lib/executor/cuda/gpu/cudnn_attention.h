@@ -1,5 +1,5 @@
-// Attention by cuDNN: plans of its engines for the graphs of cudnn_attention.cc, made once for
-// each shape and pass, and run in a stream.
+// Attention with cuDNN: execution plans for the graphs in cudnn_attention.cc, made once per shape
+// and pass, and run in a stream.
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// Statuses between these are failed allocations, of the host or of the GPU.
+// Statuses in this range are failed allocations, on the host or the GPU.
 bool IsOutOfMemory(cudnnStatus_t status) {
   constexpr int kHostAllocationFailed = 4003;
   constexpr int kDeviceAllocationFailed = 4004;
@@ -160,7 +160,7 @@ class PlanSearch {
  public:
   PlanSearch(const CudnnApi& api, const CudnnTarget& target, const EngineRules& rules)
       : api_(api), target_(target), rules_(rules), limit_(rules.workspace_limit) {
-    if (!limit_ && !rules.may_exceed_default) limit_ = kUsualLimit;
+    if (!limit_ && !rules.can_exceed_default) limit_ = kUsualLimit;
   }
 
   // Returns whether a plan within the limit was found.
@@ -185,8 +185,8 @@ class PlanSearch {
     return false;
   }
 
-  // Returns the plan that was found. If no limit was asked for, it may also be the one that takes
-  // the least.
+  // Returns the plan found. Without an explicit limit, this may be the plan with the smallest
+  // workspace.
   Result<std::shared_ptr<const CudnnPlan>> Finish() {
     const auto refuse = [this](const std::string& why) {
       return MakeError(ErrorCode::kUnsupported, fmt::format("cuDNN for {}: {}", rules_.what, why));
@@ -197,8 +197,8 @@ class PlanSearch {
     }
     if (limit_ && !is_found_) {
       return refuse(
-          fmt::format("it takes at least {0} bytes of workspace, which is more than the limit; "
-                      "raise the workspace limit to {0}",
+          fmt::format("it needs at least {0} bytes of workspace, more than the limit; raise the "
+                      "workspace limit to {0}",
                       best_->choice.workspace));
     }
     return std::shared_ptr<const CudnnPlan>(std::make_shared<const CudnnPlan>(std::move(*best_)));
@@ -229,12 +229,12 @@ class PlanSearch {
       return std::find(notes.begin(), notes.end(), static_cast<int>(note)) != notes.end();
     };
     choice.uses_tensor_cores = has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
-    if (has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return NotFit("is not deterministic");
+    if (has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return RejectEngine("is not deterministic");
     if (has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)) {
-      return NotFit("does not sum in float32");
+      return RejectEngine("does not sum in float32");
     }
     const bool rounds = choice.uses_tensor_cores || has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
-    if (rounds && !rules_.may_use_tensor_cores) return NotFit("computes in TF32");
+    if (rounds && !rules_.allows_tensor_cores) return RejectEngine("computes in TF32");
     CudnnDescriptor plan(api_, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     plan.Set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
     if (target_.handle != nullptr) {
@@ -244,13 +244,13 @@ class PlanSearch {
     CKPLAN_RETURN_IF_ERROR(plan.Finalize());
     CKPLAN_ASSIGN_OR_RETURN(choice.workspace,
                             plan.GetInteger(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
-    if (choice.workspace < rules_.least_workspace) {
-      return NotFit("sums in an order that is not always the same");
+    if (choice.workspace < rules_.min_workspace) {
+      return RejectEngine("sums in an order that is not always the same");
     }
     return CudnnPlan{std::move(configuration), std::move(plan), choice};
   }
 
-  static Error NotFit(std::string_view why) {
+  static Error RejectEngine(std::string_view why) {
     return MakeError(ErrorCode::kUnsupported, fmt::format("its first engine {}", why));
   }
 
@@ -261,7 +261,7 @@ class PlanSearch {
   int64_t tried_ = 0;
   bool is_found_ = false;
   std::optional<CudnnPlan> best_;
-  std::string refusal_;  // Says why the first configuration was not taken.
+  std::string refusal_;  // Why the first configuration was rejected.
 };
 
 }  // namespace
@@ -269,8 +269,8 @@ class PlanSearch {
 Result<CudnnDescriptor> DescribeDevice(const CudnnApi& api, const std::string& properties_json) {
   if (api.version() < kFirstVersionWithDevices) {
     return MakeError(ErrorCode::kUnsupported,
-                     fmt::format("cuDNN {} answers only for the GPU that it runs on; install 9.8 "
-                                 "or newer to ask it about another",
+                     fmt::format("cuDNN {} only knows the GPU that it runs on; install 9.8 or "
+                                 "newer to describe other GPUs",
                                  api.VersionText()));
   }
   CudnnDescriptor device(api, kDevicePropertiesDescriptor);
@@ -308,7 +308,7 @@ Result<std::shared_ptr<const CudnnPlan>> FindCudnnPlan(const CudnnApi& api,
 void ExecuteCudnnPlan(const CudnnApi& api, cudnnHandle_t handle, const CudnnPlan& plan,
                       const std::vector<int64_t>& ids, const std::vector<void*>& tensors,
                       void* workspace) {
-  CKPLAN_CHECK(handle != nullptr, "a device that is only described runs nothing");
+  CKPLAN_CHECK(handle != nullptr, "only real devices run calls");
   const auto count = static_cast<int64_t>(ids.size());
   CudnnDescriptor pack(api, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
   pack.Set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, ids.data())

@@ -1,9 +1,8 @@
-// cuDNN's backend interface: the functions, which are loaded at run time, and descriptors.
+// cuDNN's backend interface: its functions, loaded at run time, and descriptors.
 //
-// A descriptor is an object with attributes, which are set one by one; then it is finalized and
-// can be an attribute of another. NVIDIA's documentation of the library cudnn_graph describes each
-// of them. docs/dependencies.md says why NVIDIA's header-only library over this interface is not
-// used.
+// A descriptor is an object whose attributes are set one by one. Then it is finalized and can be
+// another descriptor's attribute. NVIDIA's cudnn_graph documentation describes them all.
+// docs/dependencies.md says why we don't use NVIDIA's header-only library for this interface.
 #pragma once
 
 #include <cudnn.h>
@@ -21,7 +20,7 @@
 
 namespace ckplan::cuda {
 
-// The functions of cuDNN that are used.
+// The cuDNN functions in use.
 struct CudnnApi {
   decltype(&cudnnCreate) create = nullptr;
   decltype(&cudnnDestroy) destroy = nullptr;
@@ -36,7 +35,7 @@ struct CudnnApi {
   decltype(&cudnnBackendFinalize) finalize = nullptr;
   decltype(&cudnnBackendExecute) execute = nullptr;
 
-  // Fails with kUnsupported if there is no cuDNN 9.
+  // Fails with kUnsupported if cuDNN 9 is missing.
   static Result<CudnnApi> Load(const std::vector<std::string>& folders);
 
   int64_t version() const { return static_cast<int64_t>(get_version()); }  // 91900 for 9.19.0.
@@ -54,8 +53,7 @@ inline constexpr auto kPlanDevice = static_cast<cudnnBackendAttributeName_t>(407
 inline constexpr auto kDevicePropertiesJson = static_cast<cudnnBackendAttributeName_t>(2702);
 inline constexpr auto kCharType = static_cast<cudnnBackendAttributeType_t>(24);
 
-// A descriptor. The first call that fails decides the result of Finalize; calls after it do
-// nothing.
+// A descriptor. The first failing call determines the result of Finalize; later calls do nothing.
 class CudnnDescriptor {
  public:
   CudnnDescriptor(const CudnnApi& api, cudnnBackendDescriptorType_t type);
@@ -92,14 +90,14 @@ class CudnnDescriptor {
     const cudnnBackendDescriptor_t handle = part.handle();
     return Set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &handle);
   }
-  // kUnsupported: cuDNN refuses the attributes; the message has its reason.
+  // kUnsupported: cuDNN rejects the attributes; the message has its reason.
   Result<Done> Finalize();
 
-  // Reads an attribute of a finalized descriptor. kUnsupported: cuDNN refuses to give it.
+  // Reads an attribute of a finalized descriptor. kUnsupported: cuDNN doesn't provide it.
   Result<int64_t> GetInteger(cudnnBackendAttributeName_t name) const;
-  // The notes are numbers, because a cuDNN that is newer than its header has more of them.
+  // Notes are numbers, because a cuDNN that is newer than its header has more of them.
   Result<std::vector<int>> GetNotes(cudnnBackendAttributeName_t name) const;
-  // Returns the descriptors of the given kind that are the values of the attribute.
+  // Returns the attribute's values, descriptors of the given kind.
   Result<std::vector<CudnnDescriptor>> GetParts(cudnnBackendAttributeName_t name,
                                                 cudnnBackendDescriptorType_t kind) const;
 
@@ -111,35 +109,36 @@ class CudnnDescriptor {
   const CudnnApi* api_;
   cudnnBackendDescriptor_t handle_ = nullptr;
   cudnnStatus_t status_ = CUDNN_STATUS_SUCCESS;
-  std::string failure_;  // The message of the first call that failed.
+  std::string failure_;  // The first failing call's message.
 };
 
-// How engines of cuDNN are chosen: execution plans for graphs of operations, which say what engine
-// computes a graph, and in how much workspace.
+// Choosing cuDNN engines: execution plans for operation graphs, which determine the engine that
+// computes a graph, and its workspace.
 //
-// cuDNN lists the configurations of engines that it recommends, fastest first by its own estimate.
-// Each is tried in this order, until one
+// cuDNN lists its recommended engine configurations, fastest first by its own estimate. They are
+// tried in this order until one
 //
 //   - gives the same bits each time (no note NONDETERMINISTIC), computes sums in float32 (no
 //     REDUCED_PRECISION_REDUCTION), and, if TF32 is not allowed, products of float32 as well
 //     (neither TENSOR_CORE nor DOWN_CONVERT_INPUTS),
-//   - is accepted, which means that cuDNN makes an execution plan of it, and
+//   - is accepted: cuDNN makes an execution plan for it, and
 //   - takes no more workspace than the limit.
 //
-// Nothing is run. The device may be a GPU, by way of a handle, or only be described.
+// Nothing runs. The device is a GPU with a handle, or only a description.
 
-// The alignment of tensors in bytes. Buffers of the arena and workspaces are aligned to 256.
+// The alignment of tensors in bytes. Arena buffers and workspaces are aligned to 256.
 inline constexpr int64_t kTensorAlignment = 16;
 
-// The device that a plan is for: a GPU's handle, or a descriptor of the properties of a device that
-// is not there. One of them is null.
+// The device of a plan: a GPU's handle, or a descriptor of the properties of a device that this
+// machine doesn't have. The other one is null.
 struct CudnnTarget {
   cudnnHandle_t handle = nullptr;
   const CudnnDescriptor* properties = nullptr;
 };
 
-// Returns the descriptor of a device from its properties as cuDNN writes them in JSON. It serves
-// plans, but runs nothing. kUnsupported: the library is older than 9.8, or refuses the properties.
+// Returns a device's descriptor, from its properties in cuDNN's JSON format. It is enough for
+// plans, but cannot run them. kUnsupported: the library is older than 9.8, or rejects the
+// properties.
 Result<CudnnDescriptor> DescribeDevice(const CudnnApi& api, const std::string& properties_json);
 
 // Returns the graph of the operations, which must outlive it.
@@ -152,25 +151,25 @@ struct CudnnPlan {
   EngineChoice choice;
 };
 
-// Which engines may be taken.
+// Which engines are acceptable.
 struct EngineRules {
   const char* what = "";  // What is computed, for messages.
-  bool may_use_tensor_cores = false;
+  bool allows_tensor_cores = false;
   std::optional<int64_t> workspace_limit;  // In bytes; the default is 256 MiB.
-  // The default is exceeded if all engines need more, or all that use tensor cores: those are
-  // several times as fast as the others.
-  bool may_exceed_default = false;
-  // An engine with less workspace than this is not deterministic, whatever its notes say.
-  int64_t least_workspace = 0;
+  // Exceeds the default if all engines need more, or all that use tensor cores, which are several
+  // times as fast as the others.
+  bool can_exceed_default = false;
+  // An engine with less workspace than this is nondeterministic, whatever its notes say.
+  int64_t min_workspace = 0;
 };
 
-// kUnsupported: no engine passes; the message says why, and what limit would do.
+// kUnsupported: no engine is acceptable; the message says why, and which limit would be enough.
 Result<std::shared_ptr<const CudnnPlan>> FindCudnnPlan(const CudnnApi& api,
                                                        const CudnnTarget& target,
                                                        const CudnnDescriptor& graph,
                                                        const EngineRules& rules);
 
-// Starts the work of a plan in the handle's stream, with the tensors of the given ids.
+// Runs a plan in the handle's stream, with the tensors of the given ids.
 void ExecuteCudnnPlan(const CudnnApi& api, cudnnHandle_t handle, const CudnnPlan& plan,
                       const std::vector<int64_t>& ids, const std::vector<void*>& tensors,
                       void* workspace);

@@ -12,7 +12,7 @@ namespace {
 
 using Attribute = cudnnBackendAttributeName_t;
 
-// The names of a pass's operation and of its attributes.
+// The names of a pass's operation and its attributes.
 struct PassNames {
   const char* what;
   cudnnBackendDescriptorType_t operation;
@@ -138,15 +138,15 @@ Result<std::shared_ptr<const CudnnPlan>> MakeCudnnPlan(const CudnnApi& api,
   CKPLAN_ASSIGN_OR_RETURN(const CudnnDescriptor graph, MakeOperationGraph(api, target, operations));
   EngineRules rules;
   rules.what = NamesOf(pass).what;
-  rules.may_use_tensor_cores = options.allow_tf32 || shape.type == ElementType::kBFloat16;
+  rules.allows_tensor_cores = options.allow_tf32 || shape.type == ElementType::kBFloat16;
   rules.workspace_limit = options.workspace_limit;
-  rules.may_exceed_default = true;
+  rules.can_exceed_default = true;
   return FindCudnnPlan(api, target, graph, rules);
 }
 
 namespace {
 
-// Returns whether a tensor has elements, and fewer than 2^31 of them.
+// True if a tensor has between 1 and 2^31 - 1 elements.
 bool Fits(int64_t first, int64_t second, const std::vector<int64_t>& rest) {
   int64_t elements = 1;
   const auto has_room_for = [&elements](int64_t dim) {
@@ -215,8 +215,7 @@ Result<std::unique_ptr<Convolution>> CudnnConvolutions::Prepare(const Convolutio
   if (!Fits(shape.batch, shape.groups * shape.in_channels, shape.in) ||
       !Fits(shape.batch, shape.groups * shape.out_channels, shape.out)) {
     return MakeError(ErrorCode::kUnsupported,
-                     "cuDNN takes tensors of at least one element and below 2^31; take a smaller "
-                     "batch");
+                     "cuDNN needs tensors with 1 to 2^31 - 1 elements; use a smaller batch");
   }
   std::shared_ptr<const CudnnPlan>& plan = plans_[{shape, pass}];
   if (!plan) {

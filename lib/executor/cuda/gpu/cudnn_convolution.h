@@ -1,5 +1,4 @@
-// Convolutions by cuDNN: plans of its engines (cudnn_convolution.h), made once for each shape and
-// pass, and run in a stream.
+// Convolutions with cuDNN: execution plans, made once per shape and pass, and run in a stream.
 #pragma once
 
 #include <cudnn.h>
@@ -18,10 +17,10 @@
 
 namespace ckplan::cuda {
 
-// Execution plans of cuDNN for single convolutions: which engine computes a pass, and in how much
-// workspace. cudnn_backend.h says how it is chosen.
+// cuDNN execution plans for single convolutions: the engine of a pass, and its workspace.
+// cudnn_backend.h says how the engine is chosen.
 
-// The ids by which a variant pack names the tensors of a plan.
+// The tensors' ids in a variant pack.
 inline constexpr int64_t kIdOfX = 1, kIdOfW = 2, kIdOfY = 3;
 
 // kUnsupported: see FindCudnnPlan.
@@ -30,16 +29,15 @@ Result<std::shared_ptr<const CudnnPlan>> MakeCudnnPlan(const CudnnApi& api,
                                                        const ConvolutionShape& shape, ConvPass pass,
                                                        const DeviceOptions& options);
 
-// The library, started for a GPU or for the description of one, and the convolutions prepared with
-// it.
+// The library, started for a GPU or a description of one, and the convolutions prepared with it.
 class CudnnConvolutions {
  public:
-  // Fails with kUnsupported if the library cannot start, for example for lack of memory.
+  // Fails with kUnsupported if the library cannot start, for example because of too little memory.
   static Result<std::unique_ptr<CudnnConvolutions>> Create(const CudnnApi& api,
                                                            const DeviceOptions& options,
                                                            cudaStream_t stream);
-  // Prepares convolutions for a GPU that this machine lacks, from its properties in JSON. They
-  // cannot run. kUnsupported: see DescribeDevice.
+  // Prepares convolutions for a GPU that this machine doesn't have, from its properties in JSON.
+  // They cannot run. kUnsupported: see DescribeDevice.
   static Result<std::unique_ptr<CudnnConvolutions>> Describe(const CudnnApi& api,
                                                              const DeviceOptions& options,
                                                              const std::string& properties_json);
@@ -58,8 +56,8 @@ class CudnnConvolutions {
 
   CudnnApi api_;
   DeviceOptions options_;
-  cudnnHandle_t handle_;                       // Null for a device that is only described.
-  std::optional<CudnnDescriptor> properties_;  // Set for a device that is only described.
+  cudnnHandle_t handle_;                       // Null if the device is only described.
+  std::optional<CudnnDescriptor> properties_;  // Set if the device is only described.
   std::map<std::pair<ConvolutionShape, ConvPass>, std::shared_ptr<const CudnnPlan>> plans_;
 };
 

@@ -170,7 +170,7 @@ TEST_CASE("cudnn: a refusal says why the first engine was not taken") {
           "engine is not deterministic");
   }
   Machine machine({{.number = 1, .makes_plans = false}});
-  CHECK(machine.Refusal(Shape(), ConvPass::kForward).find("the engine makes no plan") !=
+  CHECK(machine.Refusal(Shape(), ConvPass::kForward).find("the engine cannot make a plan") !=
         std::string::npos);
 }
 
@@ -231,15 +231,15 @@ TEST_CASE("cudnn: a GPU that is only described has the engines of one that is th
   }
   const auto lacking = CudnnConvolutions::Describe(EmulatedApi(), {}, R"({"warpSize":32})");
   REQUIRE(!lacking.ok());
-  CHECK(lacking.error().message.find("the properties lack maxGridSize") != std::string::npos);
+  CHECK(lacking.error().message.find("missing device property: maxGridSize") != std::string::npos);
   CudnnApi older = EmulatedApi();
   older.get_version = [] { return size_t{90701}; };
   const auto refused = CudnnConvolutions::Describe(older, {}, properties);
   REQUIRE(!refused.ok());
   CHECK(refused.error().code == ErrorCode::kUnsupported);
   CHECK(refused.error().message ==
-        "cuDNN 9.7.1 answers only for the GPU that it runs on; install 9.8 or newer to ask it "
-        "about another");
+        "cuDNN 9.7.1 only knows the GPU that it runs on; install 9.8 or newer to describe other "
+        "GPUs");
 }
 
 TEST_CASE("cudnn: tensors whose sizes exceed 32 bits are refused") {

@@ -1,4 +1,4 @@
-// What tests of the calls of cuDNN share: the functions of the replaced library
+// Code shared by the tests of cuDNN calls: the functions of the emulated library
 // (emulated/emulated_cudnn.cc), and memory of the emulated GPU. Only tests use it.
 #pragma once
 
@@ -29,7 +29,7 @@ inline CudnnApi EmulatedApi() {
   return api;
 }
 
-// A copy of values in the memory of the GPU.
+// A copy of values in GPU memory.
 template <typename Value>
 class OnGpu {
  public:

@@ -41,7 +41,7 @@ void AddPackages(const std::string& prefix, std::vector<std::string>& folders) {
   AddMatches(prefix + "/lib/python3*/dist-packages/nvidia/*/lib", folders);
 }
 
-// Adds the folders of an environment: packages of pip and uv, and conda's own libraries.
+// Adds an environment's folders: pip and uv packages, and conda's own libraries.
 void AddEnvironment(const std::string& prefix, std::vector<std::string>& folders) {
   AddPackages(prefix, folders);
   AddMatches(prefix + "/lib", folders);
@@ -49,7 +49,7 @@ void AddEnvironment(const std::string& prefix, std::vector<std::string>& folders
 }
 
 // Adds the environment of each python3 on the PATH, even if it is not activated. A python3 is often
-// a link: the environment is where the link lies (venv, uv) or where it leads.
+// a link: the environment is the link's folder (venv, uv) or the target's.
 void AddEnvironmentsOnPath(std::vector<std::string>& folders) {
   std::vector<std::string> programs;
   if (const char* path = std::getenv("PATH")) AddListed(path, programs);
@@ -76,7 +76,7 @@ void AddPythonFolders(std::vector<std::string>& folders) {
 // ---- What to install ----------------------------------------------------------------------------
 
 struct Package {
-  std::string_view library;  // How the library's name begins.
+  std::string_view library;  // The start of the library's name.
   std::string_view advice;
 };
 constexpr Package kPackages[] = {
@@ -101,21 +101,21 @@ std::string AdviceFor(std::string_view library) {
   return fmt::format("install the package that has {}", library);
 }
 
-// Why a library could not be opened. The loader's message begins with the file that it could not
-// open, which may be one that the library needs.
+// Why a library could not be opened. The loader's message starts with the file that it could not
+// open, which may be a dependency.
 struct OpenFailure {
   std::string library;  // The path, or the name on the loader's path.
   std::string message;
 
   bool IsAbsent() const { return message.find("No such file") != std::string::npos; }
   std::string MissingFile() const { return IsAbsent() ? message.substr(0, message.find(':')) : ""; }
-  // Whether the library itself does not exist.
-  bool IsOfLibrary() const { return MissingFile() == library; }
+  // True if the library itself does not exist.
+  bool IsLibraryMissing() const { return MissingFile() == library; }
   std::string Describe() const {
     if (!IsAbsent()) return fmt::format("{} cannot be opened ({})", library, message);
     return fmt::format("{} needs {}, which this machine lacks", library, MissingFile());
   }
-  std::string Advice() const { return IsAbsent() ? AdviceFor(MissingFile()) : "install it anew"; }
+  std::string Advice() const { return IsAbsent() ? AdviceFor(MissingFile()) : "reinstall it"; }
 };
 
 }  // namespace
@@ -154,7 +154,7 @@ Result<SharedLibrary> SharedLibrary::Open(const std::string& what,
       void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
       if (handle != nullptr) return SharedLibrary(handle, path);
       OpenFailure failure{path, dlerror()};
-      if (!failure.IsOfLibrary()) failures.push_back(std::move(failure));
+      if (!failure.IsLibraryMissing()) failures.push_back(std::move(failure));
     }
   }
   if (failures.empty()) {

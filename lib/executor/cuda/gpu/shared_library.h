@@ -10,18 +10,18 @@
 namespace ckplan::cuda {
 
 // Returns the folders to search for a library, in this order: those in CKEXEC_CUDA_PATH (separated
-// by colons), the loader's own path (an empty entry), a CUDA toolkit, and the environments of
-// Python and conda: the active ones, those of every python3 on the PATH, and the usual places. pip
-// and uv install the libraries into .../site-packages/nvidia/*/lib, conda into lib.
+// by colons), the loader's own path (an empty entry), a CUDA toolkit, and Python and conda
+// environments: the active ones, those of every python3 on the PATH, and the usual places. pip and
+// uv install the libraries in .../site-packages/nvidia/*/lib, conda in lib.
 std::vector<std::string> LibraryFolders();
 
-// Asks the first python3 on the PATH where its packages of these libraries are
-// (`nvidia.__path__`), and returns their folders. This finds what no layout of files shows: the
-// version that a launcher of pyenv chooses, and what PYTHONPATH names. It starts that python3.
+// Runs the first python3 on the PATH to ask where its packages of these libraries are
+// (`nvidia.__path__`), and returns their folders. This finds what the file layout doesn't show: the
+// version that a pyenv launcher chooses, and the folders in PYTHONPATH.
 std::vector<std::string> FoldersOfPython();
 
-// Calls `load` with LibraryFolders, and if that fails once more with FoldersOfPython in addition.
-// `load` returns a Result.
+// Calls `load` with LibraryFolders and, if that fails, again with FoldersOfPython added. `load`
+// returns a Result.
 template <typename Load>
 auto LoadFromFolders(const Load& load) {
   std::vector<std::string> folders = LibraryFolders();
@@ -33,13 +33,12 @@ auto LoadFromFolders(const Load& load) {
   return load(folders);
 }
 
-// An open shared library. It stays open until the program ends, because closing it would break the
+// An open shared library. It stays open until the program ends, because closing it would break
 // threads and handlers that the library has started.
 class SharedLibrary {
  public:
   // Searches the folders in order and opens the first of `names` that can be opened. Fails with
-  // kUnsupported if there is none. The error says what to install: the library, or what a library
-  // that was found needs and this machine lacks.
+  // kUnsupported if none can. The error says what to install: the library, or a missing dependency.
   static Result<SharedLibrary> Open(const std::string& what, const std::vector<std::string>& names,
                                     const std::vector<std::string>& folders);
 

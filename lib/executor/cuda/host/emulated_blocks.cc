@@ -24,26 +24,26 @@ namespace {
 
 #ifdef CKPLAN_SANITIZES_THREADS
 constexpr bool kSanitizesThreads = true;
-// All that precedes HappensBefore(point) happens before all that follows HappensAfter(point).
+// Everything before HappensBefore(point) happens before everything after HappensAfter(point).
 void HappensBefore(void* point) { __tsan_release(point); }
 void HappensAfter(void* point) { __tsan_acquire(point); }
 void* NewStack() { return __tsan_create_fiber(0); }
-void* OwnStack() { return __tsan_get_current_fiber(); }
-void DropStack(void* stack) { __tsan_destroy_fiber(stack); }
+void* CurrentStack() { return __tsan_get_current_fiber(); }
+void DeleteStack(void* stack) { __tsan_destroy_fiber(stack); }
 void SwitchTo(void* stack) { __tsan_switch_to_fiber(stack, __tsan_switch_to_fiber_no_sync); }
 #else
 constexpr bool kSanitizesThreads = false;
 void HappensBefore(void*) {}
 void HappensAfter(void*) {}
 void* NewStack() { return nullptr; }
-void* OwnStack() { return nullptr; }
-void DropStack(void*) {}
+void* CurrentStack() { return nullptr; }
+void DeleteStack(void*) {}
 void SwitchTo(void*) {}
 #endif
 
 constexpr size_t kWarp = 32;
 constexpr size_t kStackBytes =
-    size_t{64} << 10;  // Small, as the address sanitizer clears a stack at switches.
+    size_t{64} << 10;  // Small, because the address sanitizer clears a stack when switching.
 
 // A launch of a kernel. `begin` and `end` are the synchronisation objects that the thread sanitizer
 // knows: every thread starts after `begin` and finishes before `end`.
@@ -57,16 +57,15 @@ struct Launch {
 
 enum class State { kReady, kAtBlockBarrier, kAtWarpBarrier, kDone };
 
-// A barrier of all threads of a block or of a warp. It has two synchronisation objects, used in
-// turn, because the first thread to pass may arrive at the barrier again before the last thread has
-// left it.
+// A barrier of all threads in a block or a warp. It alternates between two synchronisation objects,
+// because the first thread to pass may reach the barrier again before the last one has left.
 struct Barrier {
   char points[2] = {0, 0};
   size_t passed = 0;
   void* point() { return &points[passed % 2]; }
 };
 
-// The point at which an emulated thread, or the host thread that runs it, continues.
+// Where an emulated thread, or the host thread that runs it, continues.
 struct Context {
   ucontext_t entry{};
 #ifndef CKPLAN_SANITIZED
@@ -97,7 +96,7 @@ struct EmulatedThread {
     context.entry.uc_stack.ss_size = kStackBytes;
     makecontext(&context.entry, begin, 0);
   }
-  ~EmulatedThread() { DropStack(stack); }
+  ~EmulatedThread() { DeleteStack(stack); }
   EmulatedThread(const EmulatedThread&) = delete;
   EmulatedThread& operator=(const EmulatedThread&) = delete;
 
@@ -107,13 +106,13 @@ struct EmulatedThread {
   State state = State::kDone;
 };
 
-// Runs one block at a time, on one thread of the host.
+// Runs one block at a time on one host thread.
 class BlockPlayer {
  public:
-  // Runs every `step`-th block, beginning with `first`.
+  // Runs every `step`-th block, starting with `first`.
   void Play(Launch& launch, int64_t first, int64_t step) {
     launch_ = &launch;
-    own_stack_ = OwnStack();
+    own_stack_ = CurrentStack();
     gridDim.x = static_cast<unsigned>(launch.blocks);
     Grow(launch.threads);
     warps_.assign((launch.threads + kWarp - 1) / kWarp, {});
@@ -129,7 +128,7 @@ class BlockPlayer {
   }
 
   void Wait(State state) {
-    CKPLAN_CHECK(launch_->has_barriers, "the grid of the launch says that there are none");
+    CKPLAN_CHECK(launch_->has_barriers, "a launch with barriers declares them");
     EmulatedThread& thread = *threads_[current_];
     Barrier& barrier = state == State::kAtBlockBarrier ? block_ : warps_[current_ / kWarp];
     void* point = barrier.point();
@@ -198,7 +197,7 @@ class BlockPlayer {
       any |=
           OpenBarrier(first, std::min(first + kWarp, count()), State::kAtWarpBarrier, warps_[warp]);
     }
-    CKPLAN_CHECK(any, "some threads wait at a barrier to which others never come");
+    CKPLAN_CHECK(any, "every thread of a block reaches the barrier");
     return true;
   }
 
@@ -224,14 +223,14 @@ class BlockPlayer {
   size_t current_ = 0;
 };
 
-BlockPlayer& OwnPlayer() {
+BlockPlayer& ThreadPlayer() {
   static thread_local BlockPlayer player;
   return player;
 }
 
-void BlockPlayer::Begin() { OwnPlayer().RunThread(); }
+void BlockPlayer::Begin() { ThreadPlayer().RunThread(); }
 
-// Runs every second block, on a permanent second thread of the host.
+// Runs every second block on a permanent second host thread.
 class SecondWorker {
  public:
   SecondWorker() : thread_([this] { Serve(); }) {}
@@ -259,7 +258,7 @@ class SecondWorker {
     for (;;) {
       changed_.wait(lock, [this] { return launch_ != nullptr || ends_; });
       if (ends_) return;
-      OwnPlayer().Play(*launch_, 1, 2);
+      ThreadPlayer().Play(*launch_, 1, 2);
       launch_ = nullptr;
       changed_.notify_all();
     }
@@ -280,7 +279,7 @@ void PlayBlocks(int64_t blocks, int64_t threads, bool has_barriers,
   Launch launch{&kernel, blocks, static_cast<size_t>(threads), has_barriers};
   HappensBefore(&launch.begin);
   if (blocks > 1) second.Start(launch);
-  OwnPlayer().Play(launch, 0, 2);
+  ThreadPlayer().Play(launch, 0, 2);
   if (blocks > 1) second.Finish();
   HappensAfter(&launch.end);
 }
@@ -291,7 +290,7 @@ void EnqueueBlocks(void* stream, int64_t blocks, int64_t threads, bool has_barri
                         [=] { PlayBlocks(blocks, threads, has_barriers, kernel); });
 }
 
-void WaitForBlock() { OwnPlayer().Wait(State::kAtBlockBarrier); }
-void WaitForWarp() { OwnPlayer().Wait(State::kAtWarpBarrier); }
+void WaitForBlock() { ThreadPlayer().Wait(State::kAtBlockBarrier); }
+void WaitForWarp() { ThreadPlayer().Wait(State::kAtWarpBarrier); }
 
 }  // namespace ckplan::cuda

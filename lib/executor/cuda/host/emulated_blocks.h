@@ -2,8 +2,8 @@
 // has its own stack, and at a barrier switches to the stack of another thread. Two blocks run
 // concurrently, each with its own shared memory.
 //
-// The thread sanitizer treats emulated threads as threads that are synchronised only by barriers,
-// and so finds the races that a GPU would have, within blocks and between them.
+// The thread sanitizer treats emulated threads as synchronised only by barriers, so it finds the
+// races that a GPU would have, within and between blocks.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,19 @@
 
 namespace ckplan::cuda {
 
-// Runs `kernel` in each thread of each block. If some threads of a block or of a warp never reach a
-// barrier, the program ends. Without barriers, threads need no stacks and run faster.
+// Runs `kernel` in each thread of each block. Ends the program if some threads of a block or a warp
+// never reach a barrier. Without barriers, threads need no stacks and run faster.
 void PlayBlocks(int64_t blocks, int64_t threads, bool has_barriers,
                 const std::function<void()>& kernel);
 
-// Adds a launch of the kernel to the work of a stream of the emulated runtime
-// (../emulated/emulated_runtime.h).
+// Adds a kernel launch to a stream of the emulated runtime (../emulated/emulated_runtime.h).
 void EnqueueBlocks(void* stream, int64_t blocks, int64_t threads, bool has_barriers,
                    const std::function<void()>& kernel);
 
 void WaitForBlock();
 void WaitForWarp();
 
-// Indices with the names that CUDA uses.
+// Indices with CUDA's names.
 struct EmulatedIndex {
   unsigned x = 0;
 };

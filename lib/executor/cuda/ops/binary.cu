@@ -89,7 +89,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareComparison(const OpSpec& spec, Device
     case ElementType::kBool:
       return Prepared<BinaryMap<uint8_t, uint8_t, F>>(spec, device);
   }
-  return Unsupported(spec, "its inputs are of an unknown element type");
+  return Unsupported(spec, "its inputs have an unknown element type");
 }
 
 template <typename F>
@@ -124,7 +124,7 @@ class WhereMap final : public PreparedOp {
     });
   }
   void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+    CKPLAN_CHECK(false, "only operators with a gradient run backward");
   }
 
  private:
@@ -143,7 +143,7 @@ CKPLAN_DEVICE inline Bool4 LoadConditions(const uint8_t* from, bool moves, int64
   return Bool4{{same, same, same, same}};
 }
 
-// The work of one thread of Where.
+// The work of one Where thread.
 struct Choose {
   BroadcastWalk<3> walk;  // The operands are the condition, a and b.
   const uint8_t* conditions;
@@ -172,12 +172,12 @@ struct Choose {
   }
 };
 
-// The gradient of the operand that is selected where the condition is `wanted`. The walk has only
-// the condition as operand.
+// The gradient of the operand that is selected where the condition is `selected`. The walk's only
+// operand is the condition.
 struct PassWhere {
   BroadcastWalk<1> walk;
   const uint8_t* conditions;
-  bool wanted;
+  bool selected;
   FloatsIn g;
   FloatsOut dx;
 
@@ -187,27 +187,27 @@ struct PassWhere {
       const Bool4 condition = LoadConditions(conditions, walk.moves(0), at);
       Float4 passed = g.Load(step);
       for (int lane = 0; lane < kVector; ++lane) {
-        if ((condition.at[lane] != 0) != wanted) passed.at[lane] = 0;
+        if ((condition.at[lane] != 0) != selected) passed.at[lane] = 0;
       }
       dx.Store(step, passed);
     } else if (!walk.is_grouped()) {
-      dx.Set(step, (conditions[at] != 0) == wanted ? g[step] : 0.0F);
+      dx.Set(step, (conditions[at] != 0) == selected ? g[step] : 0.0F);
     } else {
       for (int64_t i = step * kVector; i < walk.count(); ++i) {
         const bool condition = conditions[walk.Tail(0, at, i - step * kVector)] != 0;
-        dx.Set(i, condition == wanted ? g[i] : 0.0F);
+        dx.Set(i, condition == selected ? g[i] : 0.0F);
       }
     }
   }
 };
 
-// The gradient of one element as a summand; the offsets are those of the condition and the output.
+// The gradient of one element as a summand. Offsets belong to the condition and the output.
 struct WhereTerm {
   const uint8_t* conditions;
-  bool wanted;
+  bool selected;
   FloatsIn g;
   CKPLAN_DEVICE float operator()(const DeviceLayout<2>::Offsets& at) const {
-    return (conditions[at[0]] != 0) == wanted ? g[at[1]] : 0.0F;
+    return (conditions[at[0]] != 0) == selected ? g[at[1]] : 0.0F;
   }
 };
 
@@ -244,12 +244,12 @@ class WhereOp final : public PreparedOp {
     const auto* conditions = static_cast<const uint8_t*>(call.inputs[0]);
     const FloatsIn g(call.output_gradients[0], y_type_);
     const FloatsOut dx(gradient, types_[position]);
-    const bool wanted = position == 1;
+    const bool selected = position == 1;
     if (is_whole_[position]) {
       ForEach(device_, condition_walk_.steps(),
-              PassWhere{condition_walk_, conditions, wanted, g, dx});
+              PassWhere{condition_walk_, conditions, selected, g, dx});
     } else {
-      sums_[position].Run(device_, dx, WhereTerm{conditions, wanted, g}, call.workspace);
+      sums_[position].Run(device_, dx, WhereTerm{conditions, selected, g}, call.workspace);
     }
   }
 
@@ -276,7 +276,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareWhere(const OpSpec& spec, Device& dev
     case ElementType::kBFloat16:
       return Prepared<WhereOp>(spec, device);
   }
-  return Unsupported(spec, "its inputs are of an unknown element type");
+  return Unsupported(spec, "its inputs have an unknown element type");
 }
 
 constexpr OpRow kLogicOps[] = {

@@ -1,7 +1,7 @@
-// Conv and ConvTranspose; the forward pass of each is the gradient of the other's input. cuDNN pads
-// both sides equally. If a convolution pads them differently, the workspace holds a padded copy of
-// the larger tensor, or of its gradient. If a tensor has its channels last, cuDNN gets all three
-// so, and the workspace holds copies of the others.
+// Conv and ConvTranspose; each one's forward pass is the gradient of the other's input. cuDNN pads
+// both sides equally. For uneven pads, the workspace holds a padded copy of the larger tensor, or
+// of its gradient. If one tensor is channels-last, cuDNN gets all three in this order, and the
+// workspace holds copies of the others.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -18,10 +18,10 @@ namespace ckplan::cuda {
 
 namespace {
 
-// Data shared by the three passes of a convolution. The image is x of Conv and y of ConvTranspose;
-// the map is y of Conv and x of ConvTranspose.
+// Data shared by a convolution's three passes. The image is x of Conv and y of ConvTranspose; the
+// map is y of Conv and x of ConvTranspose.
 struct ConvGeometry {
-  ConvolutionShape shape;             // As passed to cuDNN: equal padding on both sides.
+  ConvolutionShape shape;             // As passed to cuDNN: equal pads on both sides.
   bool pads = false;                  // `shape` describes a padded copy of the image.
   std::vector<int64_t> image, begin;  // Per spatial axis: image size, padding in front.
   Dims image_dims, weights_dims, map_dims;
@@ -32,7 +32,7 @@ struct ConvGeometry {
   int64_t padded_elements() const { return planes() * Product(shape.in); }
 };
 
-// The spatial axes of an image and of its padded copy, always three of them.
+// The spatial axes of an image and its padded copy, always three.
 struct PaddedAxes {
   Divider image[3], padded[3];
   int64_t begin[3] = {0, 0, 0};
@@ -40,8 +40,8 @@ struct PaddedAxes {
   static int64_t Size(const Divider* axes) {
     return axes[0].divisor() * axes[1].divisor() * axes[2].divisor();
   }
-  // Maps an index in `from` to the index of the same element in `to`, where the position along each
-  // axis is larger by sign * begin. Returns -1 if the position is out of range.
+  // Maps an index in `from` to the same element's index in `to`, where the position along each axis
+  // is larger by sign * begin. Returns -1 if it is out of range.
   CKPLAN_DEVICE int64_t Find(int64_t index, const Divider* from, const Divider* to,
                              int64_t sign) const {
     int64_t place = 0;
@@ -90,7 +90,7 @@ class Padding {
   PaddedAxes axes_;
 };
 
-// One pass on tensors in the model's types and padding. Tensors that cuDNN cannot take directly are
+// One pass on tensors in the model's types and padding. Tensors that cuDNN doesn't accept are
 // converted or padded in the workspace.
 class ConvRunner {
  public:
@@ -145,7 +145,7 @@ class ConvRunner {
   }
 
  private:
-  // Removes const: the libraries and Run take all three tensors by one pointer type.
+  // Removes const: the libraries and Run use one pointer type for all three tensors.
   static void* Mutable(const void* data) { return const_cast<void*>(data); }  // NOLINT
 
   const void* ImageIn(const void* image, void* workspace) const {
@@ -190,7 +190,7 @@ struct AddBias {
   CKPLAN_DEVICE Line LineOf(int64_t channel) const { return {terms[channel]}; }
 };
 
-// The third input: one bias for each channel of the output.
+// The third input: one bias per output channel.
 class ChannelBias {
  public:
   ChannelBias(const OpSpec& spec, const ConvShape& shape)
@@ -206,7 +206,7 @@ class ChannelBias {
                 FloatsIn(output, output_type_));
   }
 
-  // Computes the gradient: for each channel, the sum over samples and positions.
+  // Computes the gradient: the sum over samples and positions, per channel.
   void Sum(Device& device, const void* output_gradient, void* gradient, void* workspace) const {
     const FloatsIn from(output_gradient, output_type_);
     const FloatsOut to(gradient, type_);
@@ -313,7 +313,7 @@ ConvGeometry GeometryOf(const OpSpec& spec, const ConvShape& conv) {
   geometry.shape.is_channels_last = image.is_channels_last || map.is_channels_last;
   geometry.pads = !FitsEvenPads(window);
   if (!geometry.pads) return geometry;
-  CKPLAN_CHECK(!shape.is_channels_last, "OrdersOf leaves uneven pads in the order of the model");
+  CKPLAN_CHECK(!shape.is_channels_last, "convolutions with uneven pads use the model's order");
   for (size_t i = 0; i < window.rank(); ++i) {
     shape.pads[i] = 0;
     shape.in[i] = (window.out[i] - 1) * window.strides[i] + window.extent(i);

@@ -1,5 +1,5 @@
-// What the elementwise operators of one and of two operands share: broadcasting, and the kernels of
-// their values and gradients.
+// Code shared by elementwise operators with one and two operands: broadcasting, and the kernels for
+// values and gradients.
 #pragma once
 
 #include <algorithm>
@@ -18,23 +18,22 @@
 
 namespace ckplan::cuda {
 
-// Elementwise work on operands that are broadcast to the result's shape, and the sums that reduce
-// gradients to the operands' shapes.
+// Elementwise work on operands broadcast to the result's shape, and the sums that reduce gradients
+// to the operands' shapes.
 //
-// Along the inner axis of a layout the stride of an operand is 1 (it "moves" with the result) or 0
-// (it stays constant). If that axis is a multiple of kVector, or the only axis, a thread processes
-// kVector elements at once: operands that move are read by one wide access, constant ones are read
-// once for the whole group.
+// Along a layout's inner axis, an operand's stride is 1 (it "moves" with the result) or 0 (it stays
+// constant). If that axis is a multiple of kVector, or the only axis, a thread processes kVector
+// elements at once: moving operands are read in one wide access, and constant ones once per group.
 
-// Maps the elements of a result to those of its operands, in steps of one element or of a group of
-// kVector elements. The layout is made by BroadcastLayout, whose last operand is the result.
+// Maps a result's elements to those of its operands, in steps of one element or a group of kVector
+// elements. BroadcastLayout creates the layout, whose last operand is the result.
 template <int kInputs>
 class BroadcastWalk {
  public:
   using Offsets = typename DeviceLayout<kInputs>::Offsets;
 
   BroadcastWalk() = default;
-  // Walks at most kInputs operands of the layout, beginning with the first.
+  // Walks the layout's first operands, at most kInputs.
   explicit BroadcastWalk(const Layout& layout) : count_(layout.count()) {
     const bool is_one_run = layout.dims.size() == 1;
     is_grouped_ = is_one_run || layout.inner() % kVector == 0;
@@ -49,28 +48,28 @@ class BroadcastWalk {
 
   CKPLAN_DEVICE bool is_grouped() const { return is_grouped_; }
   CKPLAN_DEVICE int64_t count() const { return count_; }
-  // Returns the number of elements or groups, which is the number of threads needed.
+  // Returns the number of elements or groups, and so of threads.
   CKPLAN_DEVICE int64_t steps() const { return steps_; }
-  // Returns the offsets of the operands at this step: in groups for operands that move, if steps
-  // are groups; otherwise in elements.
+  // Returns the operands' offsets at this step: in groups for moving operands if steps are groups,
+  // otherwise in elements.
   CKPLAN_DEVICE Offsets Find(int64_t step) const { return layout_.Find(step); }
   CKPLAN_DEVICE int64_t FindOne(int operand, int64_t step) const {
     return layout_.FindOne(operand, step);
   }
-  // Returns whether the operand's stride along the inner axis is not 0.
+  // True if the operand's stride along the inner axis is not 0.
   CKPLAN_DEVICE bool moves(int operand) const { return moves_[operand]; }
   CKPLAN_DEVICE bool IsWholeGroup(int64_t step) const {
     return is_grouped_ && (step + 1) * kVector <= count_;
   }
 
-  // Returns the group of an operand at the offset returned by Find.
+  // Returns an operand's group at the offset returned by Find.
   CKPLAN_DEVICE Float4 Load(const FloatsIn& in, int operand, int64_t offset) const {
     if (moves_[operand]) return in.Load(offset);
     const float same = in[offset];
     return Float4{{same, same, same, same}};
   }
   // Returns the offset of the k-th element of the last group, if that has fewer than kVector
-  // elements. In that case the layout is a single run.
+  // elements. The layout is then a single run.
   CKPLAN_DEVICE int64_t Tail(int operand, int64_t offset, int64_t k) const {
     return moves_[operand] ? offset * kVector + k : offset;
   }
@@ -94,7 +93,7 @@ class BroadcastWalk {
 
 namespace detail {
 
-// The work of one thread of MapBroadcast.
+// The work of one MapBroadcast thread.
 template <int kInputs, typename F>
 struct BroadcastMap {
   BroadcastWalk<kInputs> walk;
@@ -142,8 +141,8 @@ struct BroadcastMap {
 }  // namespace detail
 
 // Computes out[i] = f(x) for each element, where x[k] is the element of operand k. The constexpr
-// F::Reads(k) says whether f reads operand k; operands that are not read may be null. `out` may
-// alias an operand of equal size and type.
+// F::Reads(k) says whether f reads operand k; unread operands may be null. `out` may alias an
+// operand of the same size and type.
 template <int kInputs, typename F>
 void MapBroadcast(Device& device, const BroadcastWalk<kInputs>& walk, const FloatsOut& out,
                   const F& f, const FloatsIn (&in)[kInputs]) {
@@ -190,29 +189,29 @@ struct SumRow {
 
 }  // namespace detail
 
-// Sums values in the shape of a result to the shape of one operand that is broadcast to it.
+// Sums values in a result's shape to the shape of one of its broadcast operands.
 template <int kOperands>
 class BroadcastSum {
  public:
   using Offsets = typename DeviceLayout<kOperands>::Offsets;
 
   BroadcastSum() = default;
-  // `target` is the operand of the layout whose shape the sums have. Walks all kOperands operands.
+  // `target` is the layout's operand with the shape of the sums. Walks all kOperands operands.
   BroadcastSum(const Layout& layout, size_t target) {
     const Dims& own = layout.strides[target];
     kept_ = DeviceLayout<kOperands>(Part(layout, own, true));
     reduced_ = DeviceLayout<kOperands>(Part(layout, own, false));
     shape_ = ReduceShape::Of(kept_.count(), reduced_.count(), own.back() != 0);
-    // Teams read rows, so that neighbouring threads read neighbouring elements. Long rows, if there
-    // are few, are divided into parts; rows of a few elements are not worth a team.
+    // Teams read rows, so that neighbouring threads read neighbouring elements. A few long rows are
+    // divided into parts; rows of a few elements don't need a team.
     constexpr int64_t kFewElements = 16;
     is_by_rows_ = own.back() == 0 && shape_.parts == 1 && shape_.length > kFewElements;
   }
 
   int64_t workspace() const { return is_by_rows_ ? 0 : shape_.template workspace<float>(); }
 
-  // Computes out[r] = Σ f(offsets of the operands) over all elements to which element r of the
-  // target is broadcast.
+  // Computes out[r] = Σ f(the operands' offsets) over all elements that the target's element r is
+  // broadcast to.
   template <typename F>
   void Run(Device& device, const FloatsOut& out, const F& f, void* workspace) const {
     const detail::SumMap<kOperands, F> map{kept_, reduced_, f};
@@ -225,7 +224,7 @@ class BroadcastSum {
   }
 
  private:
-  // Returns the axes along which the target moves, or those along which the target is constant.
+  // Returns the axes along which the target moves, or those along which it is constant.
   static Layout Part(const Layout& layout, const Dims& own, bool moves) {
     Dims dims;
     std::vector<Dims> strides(layout.strides.size());
@@ -242,8 +241,7 @@ class BroadcastSum {
   bool is_by_rows_ = false;
 };
 
-// The base of the elementwise operators of one input; lib/executor/scalar/unary.h says what an
-// operator is.
+// Base class of elementwise operators with one input. lib/executor/scalar/unary.h defines Op.
 template <typename Op>
 struct ValueOf {
   Op op;
@@ -307,7 +305,7 @@ class MapOp final : public PreparedOp {
             [=] CKPLAN_KERNEL(int64_t i) { y[i] = static_cast<To>(F::Value(x[i])); });
   }
   void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+    CKPLAN_CHECK(false, "only operators with a gradient run backward");
   }
 
  private:
@@ -329,7 +327,7 @@ class FloatMapOp final : public PreparedOp {
             [=] CKPLAN_KERNEL(int64_t i) { y[i] = static_cast<To>(F::Value(x[i])); });
   }
   void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+    CKPLAN_CHECK(false, "only operators with a gradient run backward");
   }
 
  private:
@@ -338,10 +336,9 @@ class FloatMapOp final : public PreparedOp {
   ElementType x_type_;
 };
 
-// The base of the elementwise operators of two inputs, each broadcast to the output;
-// lib/executor/scalar/binary.h says what an operator is.
-inline constexpr std::string_view kTooManyAxes =
-    "its operands are broadcast in a way that leaves more than 8 axes";
+// Base class of elementwise operators with two inputs, each broadcast to the output.
+// lib/executor/scalar/binary.h defines Op.
+inline constexpr std::string_view kTooManyAxes = "its operands' broadcast needs more than 8 axes";
 
 inline Layout BinaryLayout(const OpSpec& spec) {
   return BroadcastLayout(spec.output(0).dims, {spec.input(0).dims, spec.input(1).dims});
@@ -370,7 +367,7 @@ class BinaryMap final : public PreparedOp {
     });
   }
   void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+    CKPLAN_CHECK(false, "only operators with a gradient run backward");
   }
 
  private:
@@ -408,7 +405,7 @@ struct BinarySlope {
   CKPLAN_DEVICE float operator()(const float* x) const { return x[3] * S::Slope(x[0], x[1], x[2]); }
 };
 
-// The gradient of one element as a summand; the offsets are those of a, b and y.
+// The gradient of one element as a summand. Offsets belong to a, b and y.
 template <typename S>
 struct BinaryTerm {
   FloatsIn a, b, y, g;

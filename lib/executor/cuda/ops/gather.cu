@@ -22,7 +22,7 @@ StridedCopy WholeCopy(int64_t count, ElementType from, ElementType to) {
 
 bool FitsSort(const ScatterShape& shape) { return shape.rows < kMaxRows && shape.count < kMaxRows; }
 
-constexpr std::string_view kTooManyRows = "it has more rows than its kernel sorts";
+constexpr std::string_view kTooManyRows = "it has more rows than its kernel can sort";
 
 template <typename Target>
 class GatherOp final : public PreparedOp {
@@ -223,11 +223,11 @@ Result<std::unique_ptr<PreparedOp>> MakeScatter(const OpSpec& spec, Device& devi
 
 Result<Done> RequireShortTuples(const OpSpec& spec, const GatherShape& shape) {
   if (shape.indexed.size() <= kMaxAxes) return Done{};
-  return Unsupported(spec, "its tuples of indices are longer than its kernel reads");
+  return Unsupported(spec, "its index tuples are longer than its kernel supports");
 }
 
-// If each outer index has its own tuples, all tuples are joined into one list over the rows of all
-// outer indices.
+// If each outer index has its own tuples, all tuples form one list over the rows of all outer
+// indices.
 Result<std::unique_ptr<PreparedOp>> PrepareGather(const OpSpec& spec, Device& device) {
   CKPLAN_ASSIGN_OR_RETURN(const GatherShape shape, ReadGatherShape(spec));
   CKPLAN_RETURN_IF_ERROR(RequireShortTuples(spec, shape));

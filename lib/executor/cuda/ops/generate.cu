@@ -19,7 +19,7 @@ uint64_t BitsOfValue(ElementType type, float value) {
   return type == ElementType::kBFloat16 ? ToBFloat16(value) : std::bit_cast<uint32_t>(value);
 }
 
-// Writes the lower bytes of a number as an element of a tensor.
+// Writes a number's low bytes as a tensor element.
 struct BitsOut {
   void* data;
   int64_t bytes;
@@ -268,13 +268,12 @@ constexpr OpRow kGenerateOps[] = {
 
 std::span<const OpRow> GenerateOps() { return kGenerateOps; }
 
-// Dropout and the operators that draw random numbers. Each number is a function of the call's seed
-// and the element's index, so backward draws the same numbers as forward, and all backends draw
-// equal numbers.
+// Dropout and random operators. Each number is a function of the call's seed and the element's
+// index, so backward draws the same numbers as forward, and all backends draw the same numbers.
 
 namespace {
 
-// The random bits for a group of elements: two words of the generator.
+// The random bits of a group of elements: two words from the generator.
 struct Bits4 {
   uint32_t at[kVector];
 };
@@ -285,7 +284,7 @@ CKPLAN_DEVICE inline Bits4 BitsOf(const CounterRng& rng, int64_t group) {
                 static_cast<uint32_t>(second), static_cast<uint32_t>(second >> 32)}};
 }
 
-// Computes y[i] = f(bits of i) or f(bits of i, x[i]); each thread computes one group of kVector or
+// Computes y[i] = f(bits of i) or f(bits of i, x[i]). Each thread computes one group of kVector or
 // kWide elements.
 template <typename F>
 struct DrawGroup {
@@ -344,7 +343,7 @@ void Draw(Device& device, uint64_t seed, int64_t count, FloatsOut y, const F& f,
 
 // ---- Dropout ------------------------------------------------------------------------------------
 
-// Runs in training mode, even if the exported model asks for inference.
+// Always in training mode, even if the model was exported for inference.
 class DropoutOp final : public PreparedOp {
  public:
   DropoutOp(const OpSpec& spec, Device& device, double ratio)
@@ -384,7 +383,7 @@ class DropoutOp final : public PreparedOp {
  private:
   Device& device_;
   int64_t count_;
-  ElementType x_type_, y_type_, mask_type_;  // The mask is a float tensor before opset 10.
+  ElementType x_type_, y_type_, mask_type_;  // Before opset 10 the mask is a float.
   scalar::Drop drop_;
 };
 
@@ -400,7 +399,7 @@ class RandomOp : public PreparedOp {
   RandomOp(const OpSpec& spec, Device& device)
       : device_(device), count_(spec.output(0).elements()), y_type_(spec.output(0).type) {}
   void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+    CKPLAN_CHECK(false, "only operators with a gradient run backward");
   }
 
  protected:

@@ -10,7 +10,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// The statistic: mean and inverse deviation of each row, or only the inverse deviation.
+// The statistic: each row's mean and inverse deviation, or only the inverse deviation.
 template <bool kHasMean>
 struct SavedMoments {
   const float* data;
@@ -19,7 +19,7 @@ struct SavedMoments {
   }
 };
 
-// What forward writes of a row besides its elements; each may be null.
+// What forward writes for a row besides its elements. Each may be null.
 template <bool kHasMean>
 struct RowMoments {
   float* saved;
@@ -32,7 +32,7 @@ struct RowMoments {
   }
 };
 
-// Normalises a row that a warp holds.
+// Normalises a row in a warp's registers.
 template <bool kHasMean, int kGroups>
 struct NormaliseHeld {
   int64_t size;
@@ -123,7 +123,7 @@ class RowNormOp final : public PreparedOp {
         size_(shape.size),
         epsilon_(shape.epsilon),
         columns_(ReduceShape::Of(shape.size, shape.rows, true)),
-        wants_both_(spec.input(1).has_gradient && spec.input(2).has_gradient),
+        needs_both_(spec.input(1).has_gradient && spec.input(2).has_gradient),
         x_type_(spec.input(0).type),
         scale_type_(spec.input(1).type),
         bias_type_(spec.input(2).type),
@@ -133,7 +133,7 @@ class RowNormOp final : public PreparedOp {
     for (size_t i = 1; i < spec.inputs.size(); ++i) {
       if (spec.inputs[i].has_gradient) workspace_ = columns_.workspace<float>();
     }
-    if (wants_both_) {
+    if (needs_both_) {
       WorkspacePlan plan;
       plan.AddFloats(size_);
       parts_ = plan.Add(columns_.workspace<GradientSums>());
@@ -173,7 +173,7 @@ class RowNormOp final : public PreparedOp {
       PassRows(x, dy, FloatsIn(call.inputs[1], scale_type_), saved, FloatsOut(gradient, x_type_));
     } else if (position == 1) {
       SumScales(x, dy, saved, FloatsOut(gradient, scale_type_), call.workspace);
-    } else if (wants_both_) {
+    } else if (needs_both_) {
       TakeBiases(call.workspace, FloatsOut(gradient, bias_type_));
     } else {
       SumBiases(dy, FloatsOut(gradient, bias_type_), call.workspace);
@@ -222,11 +222,11 @@ class RowNormOp final : public PreparedOp {
     }
   }
 
-  // Sums the gradients of the biases as well if they are wanted, and leaves them in the workspace.
+  // If needed, also sums the bias gradients and leaves them in the workspace.
   void SumScales(FloatsIn x, FloatsIn dy, SavedMoments<kHasMean> saved, FloatsOut dscale,
                  void* workspace) {
     const int64_t size = size_;
-    if (wants_both_) {
+    if (needs_both_) {
       auto* const biases = static_cast<float*>(workspace);
       Reduce(
           device_, columns_, GradientSums{0, 0},
@@ -270,9 +270,9 @@ class RowNormOp final : public PreparedOp {
   int64_t rows_, size_;
   float epsilon_;
   ReduceShape columns_;
-  bool wants_both_;  // The gradients of scales and biases, which are summed together.
+  bool needs_both_;  // Both gradients, of scales and biases, which are summed together.
   int64_t workspace_ = 0;
-  int64_t parts_ = 0;  // Offset of the partial sums; the biases' gradients come first.
+  int64_t parts_ = 0;  // Offset of the partial sums; the bias gradients come first.
   ElementType x_type_, scale_type_, bias_type_, y_type_, mean_type_, inverse_type_;
 };
 

@@ -12,15 +12,15 @@ namespace ckplan::cuda {
 
 namespace {
 
-// Returns, for each axis of `to`, the stride of an operand whose leading axes (those before the
-// last two) are `leading` and whose matrices have `size` elements.
+// Returns, for each axis of `to`, the stride of an operand with the leading axes `leading` (all but
+// the last two) and matrices of `size` elements.
 Dims MatrixStrides(const Dims& leading, const Dims& to, int64_t size) {
   Dims strides = BroadcastStrides(leading, to);
   for (int64_t& stride : strides) stride *= size;
   return strides;
 }
 
-// Returns the product, with A and B as they are stored.
+// Returns the product, with A and B as stored.
 MatrixProduct MatMulProduct(const OpSpec& spec, const MatMulShape& shape) {
   MatrixProduct product;
   product.m = shape.m;
@@ -39,7 +39,7 @@ MatrixProduct MatMulProduct(const OpSpec& spec, const MatMulShape& shape) {
   return product;
 }
 
-// Gemm's third input, broadcast to the rows and columns of the output.
+// Gemm's third input, broadcast to the output's rows and columns.
 class Addend {
  public:
   Addend(const OpSpec& spec, const MatMulShape& shape)
@@ -94,7 +94,7 @@ class Addend {
   float beta_;
   int64_t rows_, columns_;          // Dimensions of the output.
   int64_t own_rows_, own_columns_;  // Each is the output's dimension or 1.
-  ReduceShape sums_;                // How the output's gradient is summed, with these strides:
+  ReduceShape sums_;                // How to sum the output's gradient, with these strides:
   int64_t result_stride_ = 0, element_stride_ = 0;
 };
 

@@ -1,10 +1,10 @@
-// Mean and deviation of elements that are normalised together, and the gradient of a normalisation:
+// Mean and deviation of jointly normalised elements, and the gradient of a normalisation:
 //
 //   y = scale (x - mean) / deviation + bias,  x̂ = (x - mean) / deviation
 //   dx = (g - mean(g) - x̂ mean(g x̂)) / deviation,  g = scale dy
 //
-// The deviation is precise even for data far from 0: either the mean is computed first and then the
-// squared distances from it, as here, or moments of parts are merged (moments.h).
+// The deviation is precise even for data far from 0: either the mean is computed first, then the
+// squared distances from it, or moments of parts are merged.
 #pragma once
 
 #include <math.h>
@@ -18,7 +18,7 @@ struct Moments {
   float mean, inverse;  // 1 / deviation.
 };
 
-// x(i) returns element i. `keeps_mean` is false for a root mean square, whose mean is taken as 0.
+// x(i) returns element i. `keeps_mean` is false for a root mean square, whose mean counts as 0.
 template <typename X>
 CKPLAN_KERNEL Moments MomentsOf(const Team& team, int64_t count, float epsilon, bool keeps_mean,
                                 const X& x) {
@@ -28,7 +28,7 @@ CKPLAN_KERNEL Moments MomentsOf(const Team& team, int64_t count, float epsilon, 
   return {mean, 1 / sqrtf(squares / size + epsilon)};
 }
 
-// Sums that the gradients of elements normalised together have in common.
+// Sums shared by the gradients of jointly normalised elements.
 struct GradientSums {
   float gradient;  // Sum of g.
   float product;   // Sum of g (x - mean).
@@ -39,7 +39,7 @@ struct MergeGradientSums {
   }
 };
 
-// Returns dx of one element, given `sums` over `count` elements.
+// Returns dx of one element; `sums` cover `count` elements.
 CKPLAN_DEVICE inline float PassGradient(float x, float g, const Moments& moments,
                                         const GradientSums& sums, float count) {
   const float inverse = moments.inverse;
@@ -47,7 +47,7 @@ CKPLAN_DEVICE inline float PassGradient(float x, float g, const Moments& moments
   return inverse * (g - sums.gradient / count - slope * (x - moments.mean));
 }
 
-// Does the whole backward pass of one row: reads x(i) and g(i), and calls store(i, dx).
+// The whole backward pass of one row: reads x(i) and g(i), and calls store(i, dx).
 template <typename X, typename G, typename Store>
 CKPLAN_KERNEL void PassRow(const Team& team, int64_t count, const Moments& moments, bool keeps_mean,
                            const X& x, const G& g, const Store& store) {
@@ -62,8 +62,8 @@ CKPLAN_KERNEL void PassRow(const Team& team, int64_t count, const Moments& momen
   team.ForEach(count, [&](int64_t i) { store(i, PassGradient(x(i), g(i), moments, sums, size)); });
 }
 
-// Moments and sums of gradients of whole channels, each computed by as many blocks of threads as
-// are worthwhile. moments.h has the version for a single team.
+// Moments and gradient sums of whole channels, each computed by as many thread blocks as are
+// worthwhile. Above are the versions for a single team.
 
 namespace detail {
 
@@ -74,15 +74,14 @@ struct GradientAndProduct {
   }
 };
 
-// What is known of some elements: their number, their mean, and the sum of the squares of their
-// distances from it.
+// A set of elements: their number, their mean, and the sum of their squared distances from it.
 struct Spread {
   float count, mean, squares;
 };
 
 // Merges the spreads of two sets of elements; see Chan, Golub, LeVeque, "Updating Formulae and a
-// Pairwise Algorithm for Computing Sample Variances" (1979), equation 2.1. No large numbers are
-// subtracted from each other, so that the variance is precise even for data far from 0.
+// Pairwise Algorithm for Computing Sample Variances" (1979), equation 2.1. It never subtracts large
+// numbers, so the variance is precise even for data far from 0.
 struct MergeSpreads {
   CKPLAN_DEVICE Spread operator()(const Spread& a, const Spread& b) const {
     if (b.count == 0) return a;
@@ -121,7 +120,7 @@ struct FinishMoments {
 
 }  // namespace detail
 
-// The place where Reduce stores sums of gradients.
+// Where Reduce stores gradient sums.
 struct StoreSums {
   GradientSums* sums;
   CKPLAN_KERNEL void operator()(int64_t channel, const GradientSums& all) const {
@@ -143,15 +142,15 @@ void FindMoments(Device& device, const ChannelReduction& reduction, FloatsIn x, 
                 detail::FinishMoments<Finish>{count, moments, finish}, parts, x);
 }
 
-// Sums, for each channel, the gradients and their products with the deviations from the mean.
-// `parts` has reduction.workspace<GradientSums>() bytes.
+// Sums, per channel, the gradients and their products with the deviations from the mean. `parts`
+// has reduction.workspace<GradientSums>() bytes.
 inline void SumGradients(Device& device, const ChannelReduction& reduction, FloatsIn x, FloatsIn dy,
                          const Moments* moments, GradientSums* sums, void* parts) {
   reduction.Run(device, GradientSums{0, 0}, detail::GradientAndProduct{moments},
                 MergeGradientSums(), StoreSums{sums}, parts, x, dy);
 }
 
-// The normalisation of a channel by its moments, for MapChannels and for fused chains.
+// Normalises a channel by its moments, for MapChannels and fused chains.
 struct NormaliseChannel {
   const Moments* moments;
   FloatsIn scale, bias;

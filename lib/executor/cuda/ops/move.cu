@@ -14,7 +14,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// Each element of the output is an element of the input; no input element occurs twice.
+// Each output element is an input element; no input element occurs twice.
 class MoveOp final : public PreparedOp {
  public:
   MoveOp(const OpSpec& spec, Device& device, StridedCopy forward, StridedCopy backward)
@@ -39,7 +39,7 @@ class MoveOp final : public PreparedOp {
   bool leaves_out_;
 };
 
-constexpr std::string_view kTooManyAxes = "it moves more axes than its kernel walks";
+constexpr std::string_view kTooManyAxes = "it moves more axes than its kernel supports";
 
 Result<std::unique_ptr<PreparedOp>> PrepareMove(const OpSpec& spec, Device& device) {
   CKPLAN_ASSIGN_OR_RETURN(const MoveShape shape, ReadMoveShape(spec));
@@ -57,7 +57,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareMove(const OpSpec& spec, Device& devi
 class RepeatGradient {
  public:
   RepeatGradient() = default;
-  // `layout` is the layout of the input, whose strides of 0 are the repetitions, and of the output.
+  // `layout` describes the input, with strides of 0 for repetitions, and the output.
   explicit RepeatGradient(const Layout& layout) {
     Layout kept, repeated;
     kept.strides.resize(1);
@@ -92,8 +92,7 @@ class RepeatGradient {
   ReduceShape shape_;
 };
 
-// Each element of the input is repeated along the axes of stride 0; the gradients of the
-// repetitions are summed.
+// Each input element is repeated along axes of stride 0; the repetitions' gradients are summed.
 class RepeatOp final : public PreparedOp {
  public:
   RepeatOp(const OpSpec& spec, Device& device, StridedCopy forward, StridedCopy backward,
@@ -156,7 +155,7 @@ std::span<const OpRow> MoveOps() { return kMoveOps; }
 
 namespace {
 
-// The position of a part within each row of the whole. A row is the whole from the axis on.
+// A part's position within each row of the whole. A row is the whole from the axis on.
 struct Part {
   int64_t rows = 1;
   int64_t row_size = 0;             // Size of a row of the whole, in elements.

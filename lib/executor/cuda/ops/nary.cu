@@ -10,8 +10,8 @@ namespace ckplan::cuda {
 
 namespace {
 
-// All inputs are passed to one kernel, which reads every input before it writes, because the output
-// may share its memory with any of them. The arguments of a kernel are limited to 4 KiB.
+// One kernel takes all inputs and reads them all before it writes, because the output may share
+// memory with any of them. A kernel's arguments are limited to 4 KiB.
 constexpr int kMaxInputs = 24;
 
 using NaryWalk = BroadcastWalk<kMaxInputs>;
@@ -22,7 +22,7 @@ Layout NaryLayout(const OpSpec& spec) {
   return BroadcastLayout(spec.output(0).dims, dims);
 }
 
-// The work of one thread when all inputs are combined.
+// The work of one thread that combines all inputs.
 template <typename F>
 struct FoldFloats {
   NaryWalk walk;
@@ -59,7 +59,7 @@ struct FoldFloats {
   }
 };
 
-// Computes the gradient of an input element from the gradient of an output element.
+// Computes an input element's gradient from an output element's gradient.
 struct ScaleGradient {
   float scale;
   CKPLAN_DEVICE float operator()(float g) const { return g * scale; }
@@ -72,7 +72,7 @@ struct ScaledTerm {
   }
 };
 
-// The gradient of Max and Min: if inputs are equal, the first one receives it.
+// The gradient of Max and Min. Among equal inputs, the first one receives it.
 template <typename F>
 struct ExtremeGradient {
   DeviceLayout<kMaxInputs> layout;  // In elements.
@@ -101,8 +101,7 @@ struct StoreExtremeGradient {
   CKPLAN_DEVICE void operator()(int64_t i) const { out.Set(i, from.Of(i)); }
 };
 
-// The base of operators on floats. It runs forward, and reduces gradients to the shapes of the
-// inputs.
+// Base class of float operators: runs forward, and reduces gradients to the inputs' shapes.
 template <typename F>
 class NaryOp : public PreparedOp {
  public:
@@ -144,7 +143,7 @@ class NaryOp : public PreparedOp {
   std::vector<BroadcastSum<1>> sums_;
 
  private:
-  // Only the output's offset is walked, because the other offsets follow from it.
+  // Walks only the output's offset, because the other offsets follow from it.
   static BroadcastSum<1> SumInto(const Layout& layout, size_t input) {
     return BroadcastSum<1>({layout.dims, {layout.strides.back(), layout.strides[input]}}, 1);
   }
@@ -229,7 +228,7 @@ class IntegerNaryOp final : public PreparedOp {
     });
   }
   void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+    CKPLAN_CHECK(false, "only operators with a gradient run backward");
   }
 
  private:

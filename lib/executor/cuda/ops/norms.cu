@@ -1,8 +1,8 @@
-// BatchNormalization, always with the statistics of the batch, because a training step is run even
-// if the model was exported for inference. The running statistics are not part of the step; outputs
-// 1 and 2, if used, receive the statistics of this batch.
+// BatchNormalization, always with the batch's statistics: a training step runs even if the model
+// was exported for inference. The running statistics are not part of the step; outputs 1 and 2, if
+// used, receive the batch's statistics.
 //
-// Forward and backward are a reduction and a pass each.
+// Forward and backward are one reduction and one pass each.
 #include <algorithm>
 
 #include "lib/executor/cuda/kernel.h"
@@ -49,7 +49,7 @@ class BatchNormOp final : public PreparedOp {
         variance_type_(spec.output(2).type) {}
 
   // Two floats per channel: the moments in forward, unless they are saved as a statistic, and the
-  // sums in backward. Then the partial results of the reduction.
+  // sums in backward; then the reduction's partial results.
   OpWorkspace workspace() const override {
     return {(saves_moments_ ? 0 : ChannelBytes()) + MomentsWorkspace(reduction_),
             ChannelBytes() + reduction_.workspace<GradientSums>()};
@@ -67,7 +67,7 @@ class BatchNormOp final : public PreparedOp {
                 x);
   }
 
-  // The first gradient that is requested computes the sums, which later ones reuse.
+  // The first requested gradient computes the sums, which later ones reuse.
   void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
     const FloatsIn x(call.inputs[0], x_type_), dy(call.output_gradients[0], y_type_);
     const auto* moments = static_cast<const Moments*>(call.statistic);

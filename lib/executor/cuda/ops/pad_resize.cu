@@ -14,8 +14,8 @@ namespace ckplan::cuda {
 
 namespace {
 
-// Linear maps that are applied along each axis independently; see lib/problem/ops/pad_resize.h.
-// Each thread computes one output element by a loop over its taps.
+// Linear maps applied independently along each axis; see lib/problem/ops/pad_resize.h. Each thread
+// computes one output element, looping over its taps.
 
 // The output where there is no tap: the element at `data` or, if that is null, `value` for floats
 // and 0 for integers.
@@ -28,15 +28,14 @@ struct TapFill {
 class SeparableMap {
  public:
   SeparableMap() = default;
-  // `axes` has one entry per axis; scalars have none. Fails with kUnsupported if there are more
-  // axes than kernels support.
+  // `axes` has one entry per axis, none for scalars. Fails with kUnsupported if there are more axes
+  // than the kernels support.
   static Result<SeparableMap> Create(const OpSpec& spec, Device& device,
                                      const std::vector<AxisTaps>& axes);
 
   void Run(Device& device, const void* from, ElementType from_type, void* to, ElementType to_type,
            float fill = 0) const;
-  // Selects elements of any type. Each output element has at most one tap, whose weight is taken as
-  // 1.
+  // Selects elements of any type. Each output element has at most one tap, with weight 1.
   void Select(Device& device, const void* from, ElementType from_type, void* to,
               ElementType to_type, const TapFill& fill) const;
 
@@ -44,7 +43,7 @@ class SeparableMap {
     int64_t index;
     float weight;
   };
-  // The taps of index i are [begin[i], begin[i + 1]); null if the axis stays unchanged.
+  // Index i has the taps [begin[i], begin[i + 1]); null if the axis is unchanged.
   struct Axis {
     const int64_t* begin = nullptr;
     const Tap* taps = nullptr;
@@ -59,8 +58,7 @@ class SeparableMap {
   DeviceTable<Tap> taps_;
 };
 
-// The axes in the form that kernels read. If there are fewer axes than kAxes, leading axes with one
-// element are added.
+// The axes as kernels read them. Leading axes of size 1 are added if there are fewer than kAxes.
 template <int kAxes>
 struct TapWalk {
   SeparableMap::Axis axes[kAxes];
@@ -89,7 +87,7 @@ struct TapWalk {
     }
     return true;
   }
-  // Returns the offset in the input of the first tap of each axis, which must exist.
+  // Returns the input offset of the first tap of each axis, which must exist.
   CKPLAN_DEVICE int64_t Source(const Place& place) const {
     int64_t source = 0;
     for (int k = 0; k < kAxes; ++k) {
@@ -118,7 +116,7 @@ struct TapWalk {
   }
 };
 
-// Functors, because lambdas that are kernels cannot be defined in generic lambdas.
+// Functors, because kernel lambdas cannot be defined in generic lambdas.
 template <int kAxes>
 struct SumTaps {
   TapWalk<kAxes> walk;
@@ -169,7 +167,8 @@ void WithAxisCount(size_t axes, const Body& body) {
 Result<SeparableMap> SeparableMap::Create(const OpSpec& spec, Device& device,
                                           const std::vector<AxisTaps>& axes) {
   const std::vector<AxisTaps> merged = MergeIdentities(axes);
-  if (merged.size() > kMaxAxes) return Unsupported(spec, "it has more axes than its kernel walks");
+  if (merged.size() > kMaxAxes)
+    return Unsupported(spec, "it has more axes than its kernel supports");
   SeparableMap map;
   map.count_ = 1;
   for (const AxisTaps& axis : merged) map.count_ *= axis.output_size();

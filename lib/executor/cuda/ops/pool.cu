@@ -13,10 +13,10 @@ namespace ckplan::cuda {
 
 namespace {
 
-// Code shared by the pools: which inputs a window covers, and which windows cover an input.
+// Code shared by the pools: the inputs that a window covers, and the windows that cover an input.
 
-// One axis of sliding windows (lib/problem/ops/sliding.h) for kernels: which elements a window
-// covers, and which windows cover an element.
+// One axis of sliding windows (lib/problem/ops/sliding.h) in kernels: the elements that a window
+// covers, and the windows that cover an element.
 struct DeviceWindowAxis {
   Divider in, out, stride;
   int64_t kernel = 1, dilation = 1, begin = 0;
@@ -30,12 +30,12 @@ struct DeviceWindowAxis {
         dilation(axis.dilation),
         begin(axis.begin) {}
 
-  // Returns the input that kernel position k reads in window o, or -1 if that is padding.
+  // Returns the input that kernel position k reads in window o, or -1 for padding.
   CKPLAN_DEVICE int64_t InputOf(int64_t o, int64_t k) const {
     const int64_t at = o * stride.divisor() - begin + k * dilation;
     return at < in.divisor() ? Max(at, -1) : -1;
   }
-  // Returns the window whose kernel position k lies on this input, or -1 if no window does so.
+  // Returns the window whose kernel position k is on this input, or -1.
   CKPLAN_DEVICE int64_t OutputOf(int64_t at, int64_t k) const {
     int64_t reach = at + begin - k * dilation;
     if (reach < 0) return -1;
@@ -44,15 +44,14 @@ struct DeviceWindowAxis {
   }
 };
 
-// Position of an element in a tensor of planes. Some planes lie interleaved; they are numbered from
-// `first` on.
+// An element's position in a tensor of planes. Interleaved planes are numbered from `first`.
 struct PoolPlace {
   int64_t first, lane, z, y, x;
 
   CKPLAN_DEVICE int64_t plane() const { return first + lane; }
 };
 
-// A plane has less than 2^31 elements, but positions reached by padding and dilation may be beyond.
+// A plane has fewer than 2^31 elements, but positions in padding or dilation may be beyond.
 class PoolIndex {
  public:
   explicit PoolIndex(const PoolShape& shape)
@@ -62,7 +61,7 @@ class PoolIndex {
 
   CKPLAN_DEVICE int64_t in(int axis) const { return axes_[axis].in.divisor(); }
   CKPLAN_DEVICE int64_t out(int axis) const { return axes_[axis].out.divisor(); }
-  // Returns the place of element i of the input in memory.
+  // Returns the place of input element i.
   CKPLAN_DEVICE PoolPlace FindInput(int64_t i) const {
     int64_t x = lanes_.Split(i);
     int64_t y = axes_[2].in.Split(x);
@@ -70,7 +69,7 @@ class PoolIndex {
     const int64_t first = axes_[0].in.Split(z) * lanes_.divisor();
     return {first, i, z, y, x};
   }
-  // Returns the place of element i of the output in memory.
+  // Returns the place of output element i.
   CKPLAN_DEVICE PoolPlace FindOutput(int64_t i) const {
     int64_t x = lanes_.Split(i);
     int64_t y = axes_[2].out.Split(x);
@@ -79,20 +78,20 @@ class PoolIndex {
     return {first, i, z, y, x};
   }
 
-  // Returns where element `at` of the plane of a place lies in memory, in the input.
+  // Returns the input's memory offset of element `at` of a place's plane.
   CKPLAN_DEVICE int64_t InputAt(const PoolPlace& place, int64_t at) const {
     return place.first * in_ + at * lanes_.divisor() + place.lane;
   }
-  // Returns where the output at this position in the plane of a place lies in memory.
+  // Returns the output's memory offset of this position in a place's plane.
   CKPLAN_DEVICE int64_t OutputAt(const PoolPlace& place, int64_t z, int64_t y, int64_t x) const {
     return place.first * out_ + ((z * out(1) + y) * out(2) + x) * lanes_.divisor() + place.lane;
   }
-  // Returns the index of a place of the input in its plane.
+  // Returns an input place's index in its plane.
   CKPLAN_DEVICE int64_t InPlane(const PoolPlace& place) const {
     return (place.z * in(1) + place.y) * in(2) + place.x;
   }
 
-  // Calls visit(index in the plane) for each input in the window of this output, in order.
+  // Calls visit(index in the plane) for each input in this output's window, in order.
   template <typename Visit>
   CKPLAN_DEVICE void ForInputs(const PoolPlace& output, const Visit& visit) const {
     for (int64_t i = 0; i < axes_[0].kernel; ++i) {
@@ -129,12 +128,12 @@ class PoolIndex {
   }
 
  private:
-  Divider lanes_;  // Planes that lie interleaved.
+  Divider lanes_;  // Interleaved planes.
   int64_t in_, out_;
   DeviceWindowAxis axes_[3];
 };
 
-// The number of elements over which each mean is taken: the product of one number per axis.
+// The number of elements in each mean: the product of one number per axis.
 struct Counts {
   const float *z, *y, *x;
   CKPLAN_DEVICE float At(int64_t oz, int64_t oy, int64_t ox) const { return z[oz] * y[oy] * x[ox]; }
@@ -237,8 +236,7 @@ class PlaneMeanOp final : public PreparedOp {
     return {lanes_.divisor() > 1 ? sums_.workspace<float>() : 0, 0};
   }
 
-  // Sums planes that lie interleaved. Public, because nvcc does not allow kernels in private
-  // methods.
+  // Sums interleaved planes. Public, because nvcc does not allow kernels in private methods.
   void SumColumns(FloatsIn x, FloatsOut y, void* workspace) {
     const Divider lanes = lanes_;
     const int64_t size = size_;
@@ -257,9 +255,9 @@ class PlaneMeanOp final : public PreparedOp {
  private:
   Device& device_;
   int64_t planes_, size_;
-  Divider lanes_;     // Counts planes that lie interleaved.
-  ReduceShape sums_;  // Adds up such planes.
-  float count_;       // Elements per mean, padding included.
+  Divider lanes_;     // Interleaved planes.
+  ReduceShape sums_;  // Sums interleaved planes.
+  float count_;       // Elements per mean, including padding.
   ElementType x_type_, y_type_;
 };
 
@@ -282,18 +280,18 @@ Result<std::unique_ptr<PreparedOp>> PrepareAveragePool(const OpSpec& spec, Devic
   return Prepared<AveragePoolOp>(spec, device, shape, std::move(table));
 }
 
-// MaxPool and GlobalMaxPool. The statistic, or the operator's second output, holds the index of
-// each maximum within its plane. In backward, each input element looks up which outputs chose it,
-// so that no two threads add to one element.
+// MaxPool and GlobalMaxPool. The statistic, or the operator's second output, holds each maximum's
+// index within its plane. In backward, each input element looks up the outputs that chose it, so
+// that no two threads add to one element.
 
 namespace {
 
 struct Found {
   float value;
-  int32_t index;  // In its plane; -1 if nothing was found yet.
+  int32_t index;  // In its plane; -1 before anything was found.
 };
 
-// Returns the larger of two values, or the first if they are equal; NaN counts as greater than all
+// Returns the larger of two values, or the first if they are equal. NaN is greater than all
 // numbers.
 struct GreaterOf {
   CKPLAN_DEVICE Found operator()(const Found& a, const Found& b) const {
@@ -338,7 +336,7 @@ struct MaxStore {
   }
 };
 
-// Returns whether the maximum of output o is this element of its plane.
+// True if the maximum of output o is this element of its plane.
 struct MaxLookUp {
   const int32_t* saved;
   const int64_t* indices;  // If null, `saved` is used.
@@ -435,7 +433,7 @@ class MaxPoolOp final : public PreparedOp {
   }
 
  private:
-  // Whether a team finds the maximum of a plane, whose elements are then neighbours.
+  // True if a team finds the maximum of a plane, whose elements are then adjacent.
   bool HasTeams() const { return shape_.is_one_window() && shape_.interleaved == 1; }
 
   Device& device_;

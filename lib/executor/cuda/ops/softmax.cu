@@ -52,7 +52,7 @@ struct GradientLine {
   }
 };
 
-// The gradient of contiguous rows that a warp holds.
+// The gradient of contiguous rows in a warp's registers.
 template <bool kIsLog, int kGroups>
 struct HeldGradient {
   int64_t size;
@@ -125,7 +125,7 @@ class SoftmaxOp final : public PreparedOp {
 template <bool kIsLog>
 Result<std::unique_ptr<PreparedOp>> PrepareSoftmax(const OpSpec& spec, Device& device) {
   CKPLAN_ASSIGN_OR_RETURN(const SoftmaxShape shape, ReadSoftmaxShape(spec));
-  if (IsGuarded(spec)) return Unsupported(spec, "its NaNs are to become zeros");
+  if (IsGuarded(spec)) return Unsupported(spec, "it must replace NaNs with zeros");
   return Prepared<SoftmaxOp<kIsLog>>(spec, device, shape);
 }
 

@@ -55,7 +55,7 @@ std::span<const OpRow> ActivationOps() { return kActivationOps; }
 
 namespace {
 
-// Prepares F for the integer type of the input; float inputs use `prepare_float`.
+// Prepares F for the input's integer type; float inputs use `prepare_float`.
 template <typename F, PrepareFunction prepare_float>
 Result<std::unique_ptr<PreparedOp>> PrepareNumber(const OpSpec& spec, Device& device) {
   switch (spec.input(0).type) {
@@ -118,7 +118,7 @@ constexpr OpRow kUnaryMathOps[] = {
 
 std::span<const OpRow> UnaryMathOps() { return kUnaryMathOps; }
 
-// Clip, whose limits may be inputs, and conversions of element types.
+// Clip, whose limits may be inputs, and conversions between element types.
 
 namespace {
 
@@ -158,7 +158,7 @@ struct ClipValue {
   FloatLimits limits;
   CKPLAN_DEVICE float operator()(float x) const { return limits.Clip(x); }
 };
-// An input equal to a limit passes the gradient, as in PyTorch.
+// Like PyTorch, passes the gradient of an input equal to a limit.
 struct ClipSlope {
   FloatLimits limits;
   CKPLAN_DEVICE float operator()(float g, float x) const {
@@ -216,7 +216,7 @@ class IntegerClipOp final : public PreparedOp {
     ForEach(device_, count_, [=] CKPLAN_KERNEL(int64_t i) { y[i] = limits.Clip(x[i]); });
   }
   void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+    CKPLAN_CHECK(false, "only operators with a gradient run backward");
   }
 
  private:
@@ -246,7 +246,7 @@ class ToFloatOp final : public PreparedOp {
     ForEach(device_, count_, [=] CKPLAN_KERNEL(int64_t i) { y.Set(i, static_cast<float>(x[i])); });
   }
   void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+    CKPLAN_CHECK(false, "only operators with a gradient run backward");
   }
 
  private:
@@ -268,7 +268,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareCastOf(const OpSpec& spec, Device& de
     case ElementType::kBool:
       return Prepared<MapOp<From, uint8_t, scalar::ToBool>>(spec, device);
   }
-  return Unsupported(spec, "its output is of an unknown type");
+  return Unsupported(spec, "its output has an unknown type");
 }
 
 Result<std::unique_ptr<PreparedOp>> PrepareFloatCast(const OpSpec& spec, Device& device) {
@@ -283,7 +283,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareFloatCast(const OpSpec& spec, Device&
     case ElementType::kBool:
       return Prepared<FloatMapOp<uint8_t, scalar::ToBool>>(spec, device);
   }
-  return Unsupported(spec, "its output is of an unknown type");
+  return Unsupported(spec, "its output has an unknown type");
 }
 
 Result<std::unique_ptr<PreparedOp>> PrepareCast(const OpSpec& spec, Device& device) {
@@ -298,7 +298,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareCast(const OpSpec& spec, Device& devi
     case ElementType::kBool:
       return PrepareCastOf<uint8_t>(spec, device);
   }
-  return Unsupported(spec, "its input is of an unknown type");
+  return Unsupported(spec, "its input has an unknown type");
 }
 
 constexpr OpRow kClipCastOps[] = {

@@ -87,12 +87,12 @@ class Computation {
       case Opcode::kUnpack:
         return Pack();
       default:
-        CKPLAN_CHECK(false, "all other instructions are not computed");
+        CKPLAN_CHECK(false, "the instruction is a computation");
     }
   }
 
  private:
-  // Calls body with the bits of as many operands as it takes, and stores what it returns.
+  // Calls body with the bits of its operands, and stores the result.
   template <typename Body>
   void Bits(const Body& body) {
     uint64_t* const to = registers_.Row(i_.to);
@@ -124,7 +124,7 @@ class Computation {
     }
   }
 
-  // Calls a function of integers for integers of the instruction's type.
+  // Calls an integer function with integers of the instruction's type.
   template <typename Body>
   void Integers(const Body& body) {
     WithInteger(i_.type, [&](auto zero) {
@@ -162,7 +162,7 @@ class Computation {
     });
   }
 
-  // Computes with unsigned integers, which may overflow.
+  // Computes with unsigned integers, which wrap.
   template <typename T, typename Operation>
   static T Wrapped(T a, T b, Operation operation) {
     return static_cast<T>(operation(static_cast<uint64_t>(a), static_cast<uint64_t>(b)));
@@ -173,7 +173,7 @@ class Computation {
     carries_ = carry ? carries_ | bit : carries_ & ~bit;
   }
 
-  // For 32-bit integers. A borrow is the opposite of a carry.
+  // For 32-bit integers. A borrow is an inverted carry.
   void AddWithCarry() {
     uint64_t* const to = registers_.Row(i_.to);
     const uint64_t* const a = registers_.Row(i_.a);
@@ -278,7 +278,7 @@ class Computation {
     switch (i_.opcode) {
       case Opcode::kMul:
         return Integers([](auto a, auto b) { return Wrapped(a, b, std::multiplies<>()); });
-      case Opcode::kDiv:  // A GPU gives all ones for a division by zero.
+      case Opcode::kDiv:  // Dividing by zero gives all ones on a GPU.
         return Integers([](auto a, auto b) {
           using T = decltype(a);
           if (b == 0) return static_cast<T>(~T{0});
@@ -418,11 +418,11 @@ class Computation {
   template <typename T>
   T Saturated(T value) const {
     if (!i_.saturates) return value;
-    if (!(value > 0)) return 0;  // Also a NaN.
+    if (!(value > 0)) return 0;  // Includes NaN.
     return value < 1 ? value : 1;
   }
 
-  // Inserts the lower bits of a into b.
+  // Inserts the low bits of a into b.
   void InsertBits() {
     ForLanes(lanes_, [&](int lane) {
       const auto position = static_cast<uint32_t>(registers_.Bits(i_.c, lane)) & 0xFFU;
@@ -436,7 +436,7 @@ class Computation {
     });
   }
 
-  // Picks four of the eight bytes of a and b; each digit of c picks one, or repeats its sign.
+  // Picks four of the eight bytes of a and b: each digit of c selects one, or repeats its sign.
   static uint64_t Permuted(uint64_t a, uint64_t b, uint64_t c) {
     const uint64_t bytes = (b & 0xFFFFFFFFU) << 32 | (a & 0xFFFFFFFFU);
     uint64_t result = 0;
@@ -449,7 +449,7 @@ class Computation {
     return result;
   }
 
-  // The lowest part is the first register of the vector.
+  // The lowest part is the vector's first register.
   void Pack() {
     const auto bits = static_cast<uint32_t>(8 * SizeOf(i_.type) / i_.vector);
     const uint64_t mask = (uint64_t{1} << bits) - 1;

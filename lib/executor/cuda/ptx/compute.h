@@ -10,10 +10,10 @@
 
 namespace ckplan::ptx {
 
-// Computes the instruction for these lanes. `carries` has the carry flag of each lane.
+// Computes the instruction for these lanes. `carries` has each lane's carry flag.
 //
-// Floats are computed as IEEE 754 says, with the rounding of the instruction and with the one NaN
-// that a GPU has. Approximations (ex2, rsqrt, div.approx and the like) are as exact as the host's
+// Floats follow IEEE 754, with the instruction's rounding and the GPU's single NaN. Approximations
+// (ex2, rsqrt, div.approx and the like) are as exact as the host's functions.
 // functions.
 void Compute(const Instruction& instruction, LaneRegisters registers, LaneMask lanes,
              LaneMask& carries);

@@ -52,7 +52,7 @@ class KernelDecoder {
       return MakeError(ErrorCode::kUnsupported, fmt::format("there is no kernel {}", name));
     }
     program_.name = name;
-    program_.most_threads = kernel->most_threads;
+    program_.max_threads = kernel->max_threads;
     CKPLAN_RETURN_IF_ERROR(DecodeFunction(*kernel));
     while (!calls_.empty()) {
       const Call call = calls_.back();
@@ -132,8 +132,8 @@ class KernelDecoder {
 
   // ---- Variables --------------------------------------------------------------------------------
 
-  // Parameters of a kernel are in a memory of their own; those of other functions and their results
-  // are in that of calls, at the same places for each call.
+  // A kernel's parameters have their own memory. Those of other functions, and their results, are
+  // in the call memory, at the same places for each call.
   void AddParameter(const FunctionText& function, const VariableText& variable) {
     if (function.is_kernel) {
       const int64_t offset = Place(variable, program_.parameter_bytes);
@@ -262,13 +262,13 @@ class KernelDecoder {
     return found->second;
   }
 
-  // Returns the register of an operand, or kNoRegister if its form is not known.
+  // Returns an operand's register, or kNoRegister for an unknown form.
   Register Operand(std::string_view text) {
     if (text == "%tid.x") return Special(program_.thread);
     if (text == "%ctaid.x") return Special(program_.block);
     if (text == "%ntid.x") return Special(program_.threads);
     if (text == "%nctaid.x") return Special(program_.blocks);
-    if (text == "_") return NewRegister();  // A result that is dropped.
+    if (text == "_") return NewRegister();  // An unused result.
     if (text.front() == '%') {
       return text.find('.') == std::string_view::npos ? Named(text) : kNoRegister;
     }
@@ -380,7 +380,7 @@ class KernelDecoder {
                     Instruction& to) {
     switch (form.kind) {
       case OperandForm::kNone:
-        // A barrier of the whole block is number 0, a barrier of a warp is of all its threads.
+        // Only barrier 0 of a block, and only warp barriers of all threads.
         if (to.opcode == Opcode::kBarrier) return operands.size() == 1 && operands[0] == "0";
         if (to.opcode == Opcode::kWarpBarrier) return operands.size() == 1 && operands[0] == "-1";
         return true;
@@ -414,11 +414,11 @@ class KernelDecoder {
   const ModuleText& module_;
   const GlobalAddresses& globals_;
   Program program_;
-  // These belong to the function that is being decoded.
+  // Belong to the function being decoded.
   std::unordered_map<std::string_view, Register> registers_;
   std::unordered_map<std::string_view, uint64_t> symbols_;     // Addresses of variables.
   std::unordered_map<std::string_view, Parameter> variables_;  // In Space::kCall.
-  // These belong to the whole program.
+  // Belong to the whole program.
   std::unordered_map<uint64_t, Register> numbers_;
   std::unordered_map<std::string, Parameter> call_places_;
   std::unordered_map<std::string_view, int32_t> begins_;

@@ -1,4 +1,4 @@
-// Decodes a kernel, and the functions that it calls, from the text of its module.
+// Decodes a kernel, and the functions that it calls, from its module's text.
 #pragma once
 
 #include <cstddef>
@@ -18,18 +18,18 @@ namespace ckplan::ptx {
 // Maps the names of a module's global variables to their addresses.
 using GlobalAddresses = std::map<std::string, uint64_t, std::less<>>;
 
-// Fails with kUnsupported if the text has an instruction, or a form of it, that the interpreter
-// does not know. The program has views of the module's text.
+// Fails with kUnsupported if the text has an instruction, or a form of one, that the interpreter
+// doesn't support. The program refers to the module's text.
 Result<Program> DecodeKernel(const ModuleText& module, std::string_view name,
                              const GlobalAddresses& globals);
 
-// The instructions that the interpreter knows.
+// The instructions that the interpreter supports.
 
-// Which operands an instruction has.
+// An instruction's operands.
 struct OperandForm {
   enum Kind { kNone, kResult, kLoad, kStore };
   Kind kind = kResult;
-  size_t count = 0;  // The operands of kResult after the result.
+  size_t count = 0;  // For kResult: the operands after the result.
 };
 
 struct InstructionShape {
@@ -37,8 +37,8 @@ struct InstructionShape {
   OperandForm operands;
 };
 
-// Returns what the words of an instruction say, such as "ld", "global", "v4", "f32"; nothing if one
-// of them is not known.
+// Parses an instruction's words, such as "ld", "global", "v4", "f32". Returns nothing if one of
+// them is unknown.
 std::optional<InstructionShape> ShapeOf(const std::vector<std::string_view>& words);
 
 }  // namespace ckplan::ptx

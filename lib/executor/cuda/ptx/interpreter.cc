@@ -93,7 +93,7 @@ LaneMask Warp::ActiveOf(const Instruction& instruction, LaneMask group) const {
   return active;
 }
 
-// Runs the threads until they part, wait, end or reach threads that are at `stop`.
+// Runs the threads until they diverge, wait, end or reach the threads at `stop`.
 void Warp::RunGroup(LaneMask group, int32_t pc, int32_t stop) {
   const std::vector<Instruction>& code = launch_.program.code;
   while (pc < stop) {
@@ -107,7 +107,7 @@ void Warp::RunGroup(LaneMask group, int32_t pc, int32_t stop) {
       case Opcode::kReturn:
       case Opcode::kBarrier:
       case Opcode::kWarpBarrier:
-        if (!Go(instruction, group, active, pc)) return;
+        if (!HandleControlFlow(instruction, group, active, pc)) return;
         continue;
       case Opcode::kLoad:
       case Opcode::kStore:
@@ -132,7 +132,8 @@ void Warp::RunGroup(LaneMask group, int32_t pc, int32_t stop) {
   SetPc(group, pc);
 }
 
-bool Warp::Go(const Instruction& instruction, LaneMask group, LaneMask active, int32_t& pc) {
+bool Warp::HandleControlFlow(const Instruction& instruction, LaneMask group, LaneMask active,
+                             int32_t& pc) {
   const int32_t next = pc + 1;
   if (active == 0) {
     pc = next;
@@ -174,7 +175,7 @@ bool Warp::Go(const Instruction& instruction, LaneMask group, LaneMask active, i
   }
 }
 
-// All threads of the warp must wait at one barrier.
+// All threads of the warp must wait at the same barrier.
 void Warp::PassWarpBarrier() {
   const int32_t next = pc_[static_cast<size_t>(__builtin_ctz(waits_for_warp_))];
   bool is_common = waits_for_warp_ == all_;
@@ -264,7 +265,7 @@ void Warp::CheckAlignment(const Instruction& instruction, LaneMask lanes,
 
 LaneMask Warp::Find(const Instruction& instruction, LaneMask lanes,
                     const AddressesOfLanes& addresses, int64_t bytes, MemoryOfLanes& memory) {
-  // `contains` says whether bytes at an address exist, and `at` where the host has them.
+  // `contains` checks whether an address is valid, and `at` maps it to host memory.
   const auto find = [&](const auto& contains, const auto& at) {
     LaneMask inside = lanes;
     const auto span = static_cast<int64_t>(addresses.highest - addresses.lowest) + bytes;
@@ -366,8 +367,7 @@ class BlockInterpreter {
     launch_.shared.StartBlock(launch_.clock);
     for (Warp& warp : warps_) warp.StartBlock(block);
     for (;;) {
-      // In descending order, so that a kernel that wrongly relies on the work of a lower warp fails
-      // its test.
+      // In descending order, so that a kernel that wrongly relies on a lower warp fails its test.
       for (size_t i = warps_.size(); i-- > 0;) warps_[i].Run();
       if (std::all_of(warps_.begin(), warps_.end(), [](const Warp& w) { return w.has_ended(); })) {
         return;
@@ -405,9 +405,9 @@ LaunchCounts Play(const Program& program, const std::vector<unsigned char>& para
   TrafficCounter traffic;
   LaunchState launch{
       program, shape, parameters, global, shared, findings, counts_traffic ? &traffic : nullptr};
-  if (shape.threads > program.most_threads) {
+  if (shape.threads > program.max_threads) {
     findings.Add(fmt::format("a block has {} threads, more than the {} of its launch bounds ({})",
-                             shape.threads, program.most_threads, program.name));
+                             shape.threads, program.max_threads, program.name));
   }
   BlockInterpreter interpreter(launch);
   for (int64_t block = 0; block < shape.blocks; ++block) interpreter.Play(block);

@@ -1,5 +1,5 @@
-// The 32 threads of a warp, which the interpreter runs together: an instruction is computed for all
-// threads that are at it, in a loop over their lanes.
+// The 32 threads of a warp, which the interpreter runs together: it computes an instruction for all
+// threads at it, in a loop over their lanes.
 #pragma once
 
 #include <cfenv>
@@ -15,7 +15,7 @@ namespace ckplan::ptx {
 
 inline constexpr int kLanes = 32;
 
-// A set of lanes, one bit for each.
+// A set of lanes, one bit each.
 using LaneMask = uint32_t;
 inline constexpr LaneMask kAllLanes = ~LaneMask{0};
 
@@ -28,7 +28,7 @@ void ForLanes(LaneMask lanes, const Body& body) {
   for (LaneMask rest = lanes; rest != 0; rest &= rest - 1) body(__builtin_ctz(rest));
 }
 
-// The registers of a warp. Each is 64 bits wide; smaller values are in its lower bits.
+// A warp's registers. Each is 64 bits wide; smaller values are in the low bits.
 class LaneRegisters {
  public:
   explicit LaneRegisters(uint64_t* values) : values_(values) {}
@@ -40,7 +40,7 @@ class LaneRegisters {
   uint64_t* values_;
 };
 
-// Reads the lower bits of a register as a value of type T.
+// Reads a register's low bits as a value of type T.
 template <typename T>
 T ValueOf(uint64_t bits) {
   T value;
@@ -48,7 +48,7 @@ T ValueOf(uint64_t bits) {
   return value;
 }
 
-// Returns the bits of a value, extended by zeros.
+// Returns a value's bits, zero-extended.
 template <typename T>
 uint64_t BitsOf(T value) {
   uint64_t bits = 0;
@@ -56,8 +56,8 @@ uint64_t BitsOf(T value) {
   return bits;
 }
 
-// Returns the bits of an integer, extended by its sign: results of signed types fill their
-// register, which may be wider.
+// Returns an integer's bits, sign-extended: results of signed types fill their register, which may
+// be wider.
 template <typename T>
 uint64_t ExtendedBits(T value) {
   return static_cast<uint64_t>(value);
@@ -85,7 +85,7 @@ void WithInteger(Type type, const Body& body) {
     case Type::kS64:
       return body(int64_t{});
     default:
-      CKPLAN_CHECK(false, "the decoder refuses integers of other types");
+      CKPLAN_CHECK(false, "the decoder has rejected other integer types");
   }
 }
 
@@ -101,7 +101,7 @@ void WithType(Type type, const Body& body) {
   WithInteger(type, body);
 }
 
-// The floats of a GPU, computed by those of the host.
+// GPU floats, computed with the host's floats.
 template <typename T>
 uint64_t FloatBits(T value) {
   if (value != value) return sizeof(T) == 4 ? 0x7FFFFFFFU : 0x7FFFFFFFFFFFFFFFU;  // The GPU's NaN.
@@ -113,7 +113,7 @@ T Flushed(T value) {
   return std::fabs(value) < std::numeric_limits<T>::min() ? std::copysign(T{0}, value) : value;
 }
 
-// Sets the rounding of the host's floats while it lives.
+// Sets the host's float rounding during its lifetime.
 class RoundingScope {
  public:
   explicit RoundingScope(Rounding rounding) : changes_(rounding != Rounding::kNearest) {
@@ -145,7 +145,7 @@ T RoundedToInteger(T value, Rounding rounding) {
   return value;
 }
 
-// min and max: if one operand is NaN, the other one is the result; -0 is less than 0.
+// min and max: if one operand is NaN, the result is the other; -0 is less than 0.
 template <typename T>
 T Smaller(T a, T b) {
   if (a != a) return b;
@@ -161,7 +161,8 @@ T Larger(T a, T b) {
   return a < b ? b : a;
 }
 
-// Results beyond the type are its nearest number. A NaN is 0, or the least number in 64 bits.
+// Results out of range become the nearest number of the type. NaN becomes 0, or the minimum in 64
+// bits.
 template <typename T, typename F>
 T ToInteger(F value) {
   if (value != value) return sizeof(T) == 8 ? static_cast<T>(uint64_t{1} << 63) : T{0};

@@ -62,14 +62,14 @@ class KernelTable {
     }
   }
 
-  // Adds a kernel of the module that was added last. `host` is its function in the host's code.
+  // Adds a kernel to the last added module. `host` is its function in the host's code.
   void AddKernel(const void* host, const char* name) {
     kernels_[host] = {&modules_.back().text, &modules_.back().globals, name, std::nullopt};
   }
 
   Kernel& Find(const void* host) {
     const auto found = kernels_.find(host);
-    CKPLAN_CHECK(found != kernels_.end(), "a kernel that is started was registered");
+    CKPLAN_CHECK(found != kernels_.end(), "a started kernel is registered");
     Kernel& kernel = found->second;
     if (!kernel.program) {
       kernel.program = Must(DecodeKernel(*kernel.module, kernel.name, *kernel.globals));
@@ -99,7 +99,7 @@ class KernelTable {
 
   void WriteLines(const std::string& path) {
     lines_.open(path);
-    CKPLAN_CHECK(lines_.is_open(), "the file for launches can be written");
+    CKPLAN_CHECK(lines_.is_open(), "the launch file can be written");
   }
 
   const std::map<const void*, Kernel>& kernels() const { return kernels_; }
@@ -121,7 +121,7 @@ class KernelTable {
   std::ofstream lines_;
 };
 
-// The runtime's functions have no argument that identifies the calling program.
+// Global, because the runtime's functions have no argument that identifies the program.
 KernelTable& Table() {
   static KernelTable table;
   return table;
@@ -130,7 +130,7 @@ KernelTable& Table() {
 cudaError_t StartKernel(const void* host, dim3 grid, dim3 block, void** arguments,
                         size_t shared_bytes, cudaStream_t stream) {
   CKPLAN_CHECK(grid.y == 1 && grid.z == 1 && block.y == 1 && block.z == 1 && shared_bytes == 0,
-               "kernels have one axis, and no shared memory beside their own");
+               "kernels have one axis and no dynamic shared memory");
   const Program& program = *Table().Find(host).program;
   std::vector<unsigned char> parameters(static_cast<size_t>(program.parameter_bytes));
   for (size_t i = 0; i < program.parameters.size(); ++i) {
@@ -147,7 +147,7 @@ cudaError_t StartKernel(const void* host, dim3 grid, dim3 block, void** argument
   return cudaSuccess;
 }
 
-// What <<<...>>> hands from the caller to the function that starts the kernel.
+// Passed by <<<...>>> from the caller to the function that starts the kernel.
 struct PushedConfiguration {
   dim3 grid, block;
   size_t shared_bytes = 0;
@@ -177,7 +177,7 @@ void AppendKernels(const std::string& path) {
   }
   std::ofstream file(path, std::ios::app);
   file << lines;
-  CKPLAN_CHECK(file.flush().good(), "the file for kernels can be written");
+  CKPLAN_CHECK(file.flush().good(), "the kernel file can be written");
 }
 
 bool ReportEmulated() {
@@ -199,7 +199,7 @@ bool ReportEmulated() {
 
 extern "C" {
 
-// nvcc wraps the container of an object in this struct.
+// nvcc wraps an object's container in this struct.
 struct FatBinaryWrapper {
   int magic;
   int version;
@@ -251,7 +251,7 @@ cudaError_t cudaLaunchKernel(const void* host, dim3 grid, dim3 block, void** arg
 
 namespace ckplan::ptx {
 
-// Reports, when the program ends, what was emulated. A finding makes the program fail.
+// Reports what was emulated when the program ends. A finding makes the program fail.
 //
 //   CKPLAN_PTX_KERNELS=FILE   appends a line for each kernel: "run: NAME" or "not run: NAME";
 //                             scripts/lint.d/kernel_coverage.py adds up the lines of several
@@ -265,7 +265,7 @@ constexpr int kFailed = 70;
 
 struct ReportAtExit {
   ReportAtExit() {
-    (void)FindingsSoFar();  // So that the findings are destroyed later.
+    (void)FindingsSoFar();  // Makes the findings outlive this object.
     if (const char* path = std::getenv("CKPLAN_PTX_LAUNCHES")) WriteLaunches(path);
   }
   ~ReportAtExit() {

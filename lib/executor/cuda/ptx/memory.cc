@@ -23,7 +23,7 @@ void TrafficCounter::Add(const WarpAccess& access) {
   size_t count = 0;
   for (size_t i = 0; i < access.threads; ++i) {
     const uint64_t sector = access.addresses[i] / kSectorBytes;
-    // Mostly neighbours access the same sector, so the search begins at the newest.
+    // Neighbours usually access the same sector, so search from the newest.
     const auto begin = std::make_reverse_iterator(sectors.begin() + count);
     if (std::find(begin, sectors.rend(), sector) != sectors.rend()) continue;
     sectors[count++] = sector;
@@ -45,8 +45,8 @@ void SharedMemory::StartBlock(uint32_t clock) {
   std::fill(bytes_.begin(), bytes_.end(), kSharedPattern);
 }
 
-// Accesses by one thread are in order. Those by two threads are in order if a barrier of both lies
-// between them.
+// One thread's accesses are ordered. Two threads' accesses are ordered by a barrier that both
+// passed in between.
 bool SharedMemory::IsOrdered(const Clock& written, const Clock& now) const {
   if (written.block < begin_ || written.thread == now.thread || written.block < now.block) {
     return true;
@@ -55,7 +55,7 @@ bool SharedMemory::IsOrdered(const Clock& written, const Clock& now) const {
   return same_warp && written.warp < now.warp;
 }
 
-// Whether another thread has read since the last barrier of both.
+// True if another thread has read since the last barrier of both.
 bool SharedMemory::IsReadMeanwhile(const Readers& readers, const Clock& now) {
   if (readers.block != now.block) return false;
   if (readers.are_of_several_warps) return true;

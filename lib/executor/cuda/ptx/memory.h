@@ -1,4 +1,4 @@
-// The memories that a kernel works in, and what is watched in them.
+// The memories that a kernel uses, and what is checked in them.
 #pragma once
 
 #include <array>
@@ -15,35 +15,35 @@
 
 namespace ckplan::ptx {
 
-// What is found wrong while kernels run.
+// Faults found while kernels run.
 class Findings {
  public:
   void Add(std::string what) { ++counts_[std::move(what)]; }
   bool empty() const { return counts_.empty(); }
-  // Maps each finding to the number of times that it was found.
+  // Maps each finding to how often it was found.
   const std::map<std::string, int64_t>& counts() const { return counts_; }
 
  private:
   std::map<std::string, int64_t> counts_;
 };
 
-// Counts what a kernel moves in the GPU's memory.
+// Counts a kernel's GPU memory traffic.
 
-// The unit in which a GPU moves its memory.
+// The unit of GPU memory transfers.
 inline constexpr uint64_t kSectorBytes = 32;
 
-// Traffic in one direction. The memory moves at least the distinct sectors, and at most `sectors`:
-// caches decide between the two.
+// Traffic in one direction. The memory transfers at least the distinct sectors and at most
+// `sectors`, depending on caches.
 struct Traffic {
-  int64_t bytes = 0;    // Sum of what each thread accesses.
-  int64_t sectors = 0;  // Sum over the instructions of each warp of the sectors that it accesses.
-  int64_t distinct_sectors = 0;  // Sectors that are accessed at all.
+  int64_t bytes = 0;    // Sum of all threads' accesses.
+  int64_t sectors = 0;  // Sum, over all instructions of all warps, of the sectors that they access.
+  int64_t distinct_sectors = 0;  // Sectors accessed at least once.
 };
 
-// Accesses of one instruction of a warp. Each is aligned, so that it lies within one sector.
+// Accesses of one instruction of a warp. Each is aligned, so it lies within one sector.
 struct WarpAccess {
   bool is_read = true;
-  int64_t bytes = 0;  // What each thread accesses.
+  int64_t bytes = 0;  // Accessed by each thread.
   std::array<uint64_t, kLanes> addresses{};
   size_t threads = 0;
 };
@@ -55,7 +55,7 @@ class TrafficCounter {
   Traffic writes() const { return WithDistinct(writes_, written_); }
 
  private:
-  // A set of sectors, as bits in pages.
+  // A set of sectors, stored as bits in pages.
   class SectorSet {
    public:
     void Insert(uint64_t sector);
@@ -67,7 +67,7 @@ class TrafficCounter {
 
     std::unordered_map<uint64_t, Page> pages_;
     uint64_t last_ = 0;
-    Page* last_page_ = nullptr;  // That of last_. References into the map stay valid.
+    Page* last_page_ = nullptr;  // The page of last_. References into the map stay valid.
     int64_t size_ = 0;
   };
 
@@ -80,7 +80,7 @@ class TrafficCounter {
   SectorSet read_, written_;
 };
 
-// A range of addresses of the GPU's memory: one allocation.
+// An address range of GPU memory: one allocation.
 struct AddressRange {
   uint64_t begin = 0, end = 0;
   bool Contains(uint64_t address, int64_t bytes) const {
@@ -88,10 +88,10 @@ struct AddressRange {
   }
 };
 
-// Returns the allocation that holds the address, or an empty range.
+// Returns the allocation that contains the address, or an empty range.
 using FindRange = std::function<AddressRange(uint64_t address)>;
 
-// The allocations that a kernel may access. Those that it accessed last are remembered.
+// The allocations that a kernel may access. Remembers the most recently accessed ones.
 class GlobalMemory {
  public:
   explicit GlobalMemory(FindRange find) : find_(std::move(find)) {}
@@ -113,24 +113,24 @@ class GlobalMemory {
   size_t next_ = 0;
 };
 
-// The position of a thread between the barriers of its block and of its warp. Each counter only
-// grows, also from one block to the next.
+// A thread's position between the barriers of its block and its warp. Counters only grow, even
+// across blocks.
 struct Clock {
   uint32_t thread = 0;
   uint32_t block = 0;  // Barriers of the block so far.
   uint32_t warp = 0;   // Barriers of the thread's warp so far.
 };
 
-// The result of an access to shared memory.
+// The result of a shared memory access.
 enum class Access {
   kSound,
-  kRace,       // Another thread accessed the same bytes, and no barrier lies between the accesses.
-  kUnwritten,  // No byte that is read was written before.
+  kRace,       // Another thread accessed the same bytes without a barrier in between.
+  kUnwritten,  // None of the bytes was written before.
 };
 
-// The shared memory of a block. It records the last writer and reader of each part, so that
-// it finds accesses without a barrier between them, in whatever order the threads are emulated. A
-// part has as many bytes as the smallest access of the kernel.
+// A block's shared memory. Records the last writer and reader of each part, so it finds accesses
+// without a barrier in between, whatever order the threads are emulated in. A part is as large as
+// the kernel's smallest access.
 class SharedMemory {
  public:
   SharedMemory(int64_t bytes, int64_t part_bytes)
@@ -138,8 +138,7 @@ class SharedMemory {
         part_bytes_(static_cast<uint64_t>(part_bytes)),
         marks_(static_cast<size_t>((bytes + part_bytes - 1) / part_bytes)) {}
 
-  // Forgets the contents. `clock` is the number of barriers so far, and those that follow are
-  // greater.
+  // Forgets the contents. `clock` is the number of barriers so far; later ones are greater.
   void StartBlock(uint32_t clock);
 
   bool Contains(uint64_t address, int64_t bytes) const {
@@ -155,9 +154,9 @@ class SharedMemory {
     uint32_t thread = kNoThread;
     uint32_t warp_clock = 0;
   };
-  // The last reader, and the last one of all other threads, since the last barrier of the block.
+  // The last reader, and the last reader among all other threads, since the block's last barrier.
   struct Readers {
-    uint32_t block = 0;  // The clock of that barrier.
+    uint32_t block = 0;  // That barrier's clock.
     Reader last, other;
     bool are_of_several_warps = false;
   };
@@ -171,7 +170,7 @@ class SharedMemory {
   static bool IsReadMeanwhile(const Readers& readers, const Clock& now);
   static void Add(const Clock& now, Readers& readers);
 
-  // The marks of the parts that hold these bytes.
+  // The marks of the parts that contain these bytes.
   struct Marks {
     Mark* first;
     Mark* last;
@@ -186,7 +185,7 @@ class SharedMemory {
   std::vector<unsigned char> bytes_;
   uint64_t part_bytes_;
   std::vector<Mark> marks_;
-  uint32_t begin_ = 1;  // The clock at which the block started; marks below it are of other blocks.
+  uint32_t begin_ = 1;  // The clock when the block started; lower marks belong to other blocks.
 };
 
 }  // namespace ckplan::ptx

@@ -22,7 +22,7 @@ T ReadNumber(const unsigned char* from) {
   return value;
 }
 
-// Offsets of the fields that are read: of the container's header and of the header of each entry.
+// Offsets of the fields that we read, in the container's header and each entry's header.
 constexpr size_t kHeaderSize = 6;       // 16 bits.
 constexpr size_t kContentSize = 8;      // 64 bits.
 constexpr size_t kEntryKind = 0;        // 16 bits.
@@ -37,13 +37,13 @@ constexpr uint64_t kIsZstandard = 0x8000;
 // size_t ZSTD_decompress(void* to, size_t capacity, const void* from, size_t size);
 using Decompress = size_t (*)(void*, size_t, const void*, size_t);
 
-// The library is loaded here rather than linked, so that only these tests need it.
+// Loaded here rather than linked, so that only these tests need it.
 Result<std::string> Decompressed(std::string_view content, size_t plain_size) {
   static void* const library = dlopen("libzstd.so.1", RTLD_NOW);
   void* const found = library == nullptr ? nullptr : dlsym(library, "ZSTD_decompress");
   if (found == nullptr) {
     return MakeError(ErrorCode::kUnsupported,
-                     "the PTX of an object is compressed, and libzstd.so.1 is not there; install "
+                     "the PTX of an object is compressed, and libzstd.so.1 is missing; install "
                      "libzstd1");
   }
   const auto decompress = reinterpret_cast<Decompress>(found);
@@ -66,7 +66,7 @@ Result<std::string> TextOf(const unsigned char* entry) {
   text.resize(std::min(text.size(), text.find('\0')));
   if (text.find(".version") != std::string::npos) return text;
   return MakeError(ErrorCode::kUnsupported,
-                   "the PTX of an object is compressed in a way that is not known; compile it with "
+                   "the PTX of an object has an unknown compression; compile it with "
                    "--no-compress");
 }
 
@@ -111,7 +111,7 @@ std::vector<std::string_view> WordsOf(std::string_view text) {
   return words;
 }
 
-// Returns the position after the brace or parenthesis that closes the one at `open`.
+// Returns the position after the bracket that closes the one at `open`.
 size_t EndOfBrackets(std::string_view text, size_t open) {
   int depth = 0;
   for (size_t i = open; i < text.size(); ++i) {
@@ -209,7 +209,7 @@ std::vector<StatementText> ReadBody(std::string_view body) {
     const char c = body[i];
     const bool is_first = Trimmed(body.substr(begin, i - begin)).empty();
     if ((c == '{' || c == '}') && is_first) {
-      begin = i + 1;  // A block has no meaning of its own.
+      begin = i + 1;  // Blocks have no meaning of their own.
       continue;
     }
     if (c == '{' || c == '(') ++depth;
@@ -280,10 +280,10 @@ Result<Done> ModuleText::ReadAll() {
     const size_t brace = text.find_first_of("{;", close);
     if (brace == std::string_view::npos) break;
     at = brace + 1;
-    if (text[brace] == ';') continue;  // It is declared here and defined elsewhere.
+    if (text[brace] == ';') continue;  // Declared here, defined elsewhere.
     const std::string_view limits = text.substr(close, brace - close);
     if (const size_t most = limits.find(".maxntid"); most != std::string_view::npos) {
-      function.most_threads = NumberIn(Trimmed(limits.substr(most + 8)));
+      function.max_threads = NumberIn(Trimmed(limits.substr(most + 8)));
     }
     at = EndOfBrackets(text, brace);
     function.body = text.substr(brace + 1, at - brace - 2);

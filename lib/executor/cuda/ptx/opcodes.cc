@@ -124,7 +124,7 @@ bool SetRounding(std::string_view word, Instruction& to) {
   return true;
 }
 
-// Words that make the opcode another one.
+// Words that change the opcode.
 bool SetVariant(std::string_view word, Instruction& to) {
   if (word == "wide") {
     to.opcode = to.opcode == Opcode::kMul ? Opcode::kMulWide : Opcode::kMadWide;
@@ -146,8 +146,8 @@ bool SetFlag(std::string_view word, Instruction& to) {
   } else if (word == "cc") {
     to.sets_carry = true;
   } else {
-    // These change nothing here: the vector's size is that of the operands, all reads see all
-    // writes, and approximations are computed exactly.
+    // No effect here: the operands give the vector's size, all reads see all writes, and
+    // approximations are computed exactly.
     return word == "lo" || word == "v2" || word == "v4" || word == "nc" || word == "approx" ||
            word == "full" || word == "uni" || word == "sync" || word == "to";
   }
@@ -159,7 +159,7 @@ bool IsFloatOnly(Opcode opcode) {
          opcode == Opcode::kRcp || opcode == Opcode::kRsqrt || opcode == Opcode::kSqrt;
 }
 
-// Forms that the interpreter computes; others are refused rather than computed wrongly.
+// True for forms that the interpreter computes. Others are rejected rather than computed wrongly.
 bool IsKnown(const Instruction& instruction) {
   const bool is_float = IsFloat(instruction.type);
   switch (instruction.opcode) {
@@ -238,7 +238,7 @@ std::optional<InstructionShape> ShapeOf(const std::vector<std::string_view>& wor
     if (instruction.type == Type::kF32) instruction.type = Type::kU32;
     if (instruction.type == Type::kF64) instruction.type = Type::kU64;
   }
-  // Addresses of all memories but the global one are no generic addresses here.
+  // Only addresses of global memory are generic addresses here.
   if (name == "cvta" && instruction.space != Space::kGlobal) return std::nullopt;
   if (!is_compared || !IsKnown(instruction)) return std::nullopt;
   return shape;

@@ -22,7 +22,7 @@ struct Doubler {
   }
 };
 
-// A struct that the host's compiler and the GPU's lay out differently.
+// A struct with different layouts on the host and the GPU.
 struct Uneven {
 #ifdef __CUDA_ARCH__
   int64_t only_on_gpu[4];

@@ -1,5 +1,5 @@
-// Kernels with a planted fault, to see that the interpreter finds it. They use the launches and
-// teams of the backend's own kernels, and are compiled by nvcc.
+// Kernels with planted faults, to check that the interpreter finds them. They use the launches and
+// teams of the backend's own kernels, and are compiled with nvcc.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ struct PlantedArrays {
   int64_t count = 0;
 };
 
-// These functions double x into y, or sum it into y[0], with the fault or without it. They are in
-// two files, because one of them changes what a header is compiled to.
+// These functions double x into y, or sum it into y[0], with or without the fault. They are in two
+// files, because one of them changes how a header compiles.
 void DoubleWithCapturedThis(Device& device, const PlantedArrays& arrays, bool has_fault);
 void DoubleWithIndexOffByOne(Device& device, const PlantedArrays& arrays, bool has_fault);
 void DoubleWithOtherParameter(Device& device, const PlantedArrays& arrays, bool has_fault);

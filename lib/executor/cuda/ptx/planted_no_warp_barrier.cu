@@ -1,4 +1,4 @@
-// A team of a warp whose barriers are left out.
+// A team of one warp without its barriers.
 #define __syncwarp()
 #include "lib/executor/cuda/launch.h"
 #include "lib/executor/cuda/ptx/planted_faults.h"

@@ -1,7 +1,7 @@
-// A kernel of a PTX module, decoded: what the interpreter runs. decoder.h makes it.
+// A decoded kernel of a PTX module, which the interpreter runs. decoder.h creates it.
 //
-// Every operand is a register. Numbers in the text, and the special registers that the kernels use,
-// are registers too, which are set before the kernel starts.
+// Every operand is a register. Literal numbers, and the special registers that the kernels use, are
+// also registers, set before the kernel starts.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ enum class Type : uint8_t {
 int64_t SizeOf(Type type);  // In bytes.
 bool IsSigned(Type type);
 bool IsFloat(Type type);
-// Returns the type with this name, such as "f32"; untyped bits are unsigned integers.
+// Returns the type with this name, such as "f32". Untyped bits are unsigned integers.
 Type TypeNamed(std::string_view name);
 
 enum class Opcode : uint8_t {
@@ -79,10 +79,10 @@ enum class Opcode : uint8_t {
   kXor
 };
 
-// kCall is the memory of parameters that a function is called with.
+// kCall is the memory for function call parameters.
 enum class Space : uint8_t { kGlobal, kShared, kLocal, kParameters, kCall };
 
-// For floats, the comparisons that end with Unordered are also true if an operand is NaN.
+// For floats, comparisons that end with Unordered are also true if an operand is NaN.
 enum class Comparison : uint8_t {
   kEqual,
   kNotEqual,
@@ -102,7 +102,7 @@ enum class Comparison : uint8_t {
 
 enum class Rounding : uint8_t { kNearest, kZero, kDown, kUp };
 
-// A register, by its index.
+// A register's index.
 using Register = int32_t;
 inline constexpr Register kNoRegister = -1;
 inline constexpr int kMaxVector = 4;
@@ -110,14 +110,14 @@ inline constexpr int kMaxVector = 4;
 struct Instruction {
   Opcode opcode = Opcode::kReturn;
   Type type = Type::kNone;
-  Type from_type = Type::kNone;  // kCvt has one.
+  Type from_type = Type::kNone;  // Only for kCvt.
   Register guard = kNoRegister;
   bool guard_is_negated = false;
   Space space = Space::kGlobal;
   Comparison comparison = Comparison::kEqual;
   Rounding rounding = Rounding::kNearest;
   bool rounds_to_integer = false;
-  bool flushes = false;  // Denormal numbers are zero.
+  bool flushes = false;  // Flushes denormal numbers to zero.
   bool saturates = false;
   bool sets_carry = false, adds_carry = false;
   uint8_t vector = 1;         // Registers in `vectors`, of kLoad, kStore, kPack, kUnpack.
@@ -159,8 +159,8 @@ struct Program {
   std::vector<Parameter> parameters;
   int64_t parameter_bytes = 0;
   int64_t shared_bytes = 0, local_bytes = 0, call_bytes = 0;
-  int64_t shared_part_bytes = 1;  // The smallest access of shared memory.
-  int64_t most_threads = 1024;
+  int64_t shared_part_bytes = 1;  // The smallest shared memory access.
+  int64_t max_threads = 1024;
   int32_t registers = 0;
   std::vector<Constant> constants;
   // Special registers: %tid.x and so on, or kNoRegister.

@@ -93,7 +93,7 @@ TEST_CASE("ptx: a module is read into globals, functions, limits and statements"
   CHECK(module->functions()[0].results.size() == 1);
   const FunctionText& main = module->functions()[1];
   CHECK(main.is_kernel);
-  CHECK(main.most_threads == 64);
+  CHECK(main.max_threads == 64);
   REQUIRE(main.parameters.size() == 2);
   CHECK(main.parameters[0].elements == 24);
   CHECK(main.parameters[0].alignment == 8);

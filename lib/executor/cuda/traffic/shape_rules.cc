@@ -21,7 +21,7 @@ bool ConvolvesInBothOrders(const OpSpec& spec) {
 
 bool PoolsInBothOrders(const OpSpec& spec) {
   if (spec.type == "AveragePool" || spec.type == "GlobalAveragePool") return true;
-  // Indices of maxima, as ONNX counts them, are those of the model's order.
+  // ONNX counts the indices of maxima in the model's order.
   return spec.type == "MaxPool" && !spec.output(1).is_present;
 }
 
@@ -72,7 +72,7 @@ bool IsBinary(LinkKind kind) {
          kind == LinkKind::kDiv;
 }
 
-// How `operand` is read beside a result of this shape; kNone if a chain cannot read it.
+// Returns how a chain with this result shape reads `operand`; kNone if it cannot.
 LinkOperand OperandOf(const Operand& operand, const Dims& result) {
   if (!IsFloat(operand.type)) return LinkOperand::kNone;
   if (operand.dims == result) return LinkOperand::kWhole;
@@ -85,7 +85,7 @@ LinkOperand OperandOf(const Operand& operand, const Dims& result) {
 
 bool HasFloatResult(const OpSpec& spec) { return IsFloat(spec.output(0).type); }
 
-// Only the first result of an operator is carried on; a mask of Dropout would be a second one.
+// Only an operator's first result is carried on; Dropout's mask would be a second one.
 bool HasOneResult(const OpSpec& spec) {
   return std::none_of(spec.outputs.begin() + 1, spec.outputs.end(),
                       [](const Operand& output) { return output.is_present; });
@@ -95,7 +95,7 @@ std::optional<ChainLink> FirstLink(const OpSpec& spec) {
   const auto kind = KindOf(spec);
   if (!kind || spec.output(0).elements() == 0) return std::nullopt;
   if (*kind == LinkKind::kBatchNorm) {
-    // Moments are found at the operator's own turn, and are then in the statistic.
+    // The moments are computed when the operator is due, and then kept in the statistic.
     if (spec.statistic_bytes == 0 || !IsFloat(spec.input(0).type)) return std::nullopt;
     return ChainLink{*kind, 0, LinkOperand::kNone};
   }

@@ -1,5 +1,5 @@
 // Declares the parts of cuBLAS that the project uses, for builds without a CUDA toolkit. Names,
-// types and values are those of NVIDIA's header; see cuda_runtime.h.
+// types and values match NVIDIA's header; see cuda_runtime.h.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,7 +1,6 @@
 // Declares the parts of the CUDA runtime that the project uses, for builds without a CUDA toolkit.
-// Names, types and values are those of NVIDIA's header, which replaces this one where there is a
-// toolkit. The same tests are also compiled with NVIDIA's header
-// (lib/executor/cuda/gpu/CMakeLists.txt).
+// Names, types and values match NVIDIA's header, which replaces this one in builds with a toolkit.
+// The same tests are also compiled with NVIDIA's header (lib/executor/cuda/gpu/CMakeLists.txt).
 #pragma once
 
 #include <cstddef>
