@@ -230,7 +230,8 @@ void ReadPeakParts(const JsonView& root, PlanDigest* digest) {
     if (row == rows.end()) return json.at(1).Fault("no node outputs this tensor");
     digest->rows[row->second].at_peak += bytes;
   }
-  if (left > 0) live.Fault(fmt::format("these buffers add up to {} bytes less than peak_bytes", left));
+  if (left > 0)
+    live.Fault(fmt::format("these buffers add up to {} bytes less than peak_bytes", left));
   digest->rest = rest;
 }
 

@@ -70,8 +70,8 @@ Result<Done> ValidateLengths(const OpSpec& spec) {
   for (const auto& [name, value] : spec.attributes) {
     const auto* list = std::get_if<std::vector<int64_t>>(&value);
     if (list == nullptr || list->size() <= static_cast<size_t>(kMaxAxisNumbers)) continue;
-    return InvalidOp(spec, fmt::format("attribute {} has {} numbers; at most {} are allowed",
-                                       name, list->size(), kMaxAxisNumbers));
+    return InvalidOp(spec, fmt::format("attribute {} has {} numbers; at most {} are allowed", name,
+                                       list->size(), kMaxAxisNumbers));
   }
   return Done{};
 }

@@ -94,8 +94,8 @@ struct Operand {
   // For an input: its gradient is requested from backward. For an output: backward receives its
   // gradient.
   bool has_gradient = false;
-  // True if backward may read the contents; otherwise it gets a null pointer. Always true for inputs
-  // that are constant during the step.
+  // True if backward may read the contents; otherwise it gets a null pointer. Always true for
+  // inputs that are constant during the step.
   bool is_read_by_backward = false;
   std::optional<KnownValue> known;  // The contents, if known before the step.
   // Replaces `type` in the planner's specs; absent in specs for backends.

@@ -117,7 +117,8 @@ TEST_CASE("refusals: attention") {
   const Refusal rows[] = {
       {{"Attention", "f2x3x5x4 f2x3x6x3 f2x3x6x4 -> f2x3x5x4"}, "its key is [2,3,6,3]"},
       {{"Attention", "f2x3x5x4 f2x3x6x4 f2x3x7x4 -> f2x3x5x4"}, "its value is [2,3,7,4]"},
-      {{"Attention", "f2x3x5x4 f2x2x6x4 f2x2x6x4 -> f2x3x5x4"}, "not a multiple of its 2 key heads"},
+      {{"Attention", "f2x3x5x4 f2x2x6x4 f2x2x6x4 -> f2x3x5x4"},
+       "not a multiple of its 2 key heads"},
       {{"Attention", "f2x3x5x4 f2x3x6x4 f2x3x6x4 -> f2x3x5x5"}, "its output is [2,3,5,5]"},
       {{"Attention", "f2x3x5x4 f2x6x12 f2x3x6x4 -> f2x3x5x4"}, "its queries have 4 axes"},
       {{"Attention", "f2x4 f2x4 f2x4 -> f2x4"}, "its queries have 2 axes instead of 3 or 4"},
