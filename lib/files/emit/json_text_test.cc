@@ -134,8 +134,7 @@ TEST_CASE("json reader: damaged text is reported by line and column") {
     std::string text, message;
   } kRows[] = {
       {"", "f: line 1, column 1: the text ends unexpectedly; write the file again"},
-      {"{\n  \"a\": 1,\n  b\n}",
-       "f: line 3, column 3: not valid JSON; write the file again"},
+      {"{\n  \"a\": 1,\n  b\n}", "f: line 3, column 3: not valid JSON; write the file again"},
       {"[1, 2", "f: line 1, column 6: the text ends unexpectedly; write the file again"},
       {"[1] x", "f: line 1, column 5: not valid JSON; write the file again"},
       {"[\"\xff\"]", "f: line 1, column 3: not valid JSON; write the file again"},
@@ -158,7 +157,7 @@ TEST_CASE("json reader: deep nesting is refused, not recursed into") {
     REQUIRE_FALSE(document.ok());
     CHECK(document.error().message.find("nest deeper than 100 levels") != std::string::npos);
   }
-  // Brackets inside a text do not nest.
+  // Brackets inside a string do not nest.
   CHECK(
       JsonDocument::Parse("\"" + std::string(500, '[') + "\\\"" + std::string(500, '{') + "\"", "f")
           .ok());

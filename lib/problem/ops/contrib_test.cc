@@ -1,4 +1,4 @@
-// Operands and attributes that operators of com.microsoft refuse, as ONNX Runtime 1.32 does.
+// Operators of com.microsoft reject the operands and attributes that ONNX Runtime 1.32 rejects.
 #include "lib/problem/ops/contrib.h"
 
 #include <doctest/doctest.h>
@@ -33,7 +33,8 @@ TEST_CASE("contrib: what contradicts itself is refused") {
       {{"Attention", "f2x6x64 f64x192 f192 _ f2x3x4x5x16", "num_heads=4"}, "its past is"},
       {{"Attention", "_ f64x192", "num_heads=4"}, "input 0 is missing"},
       {{"MultiHeadAttention", "f2x6x64 f2x6x64 f2x6x64", "num_heads=0"}, "num_heads is 0"},
-      {{"MultiHeadAttention", "f2x6x64 f2x6x64 f2x6x64", "num_heads=7"}, "not divisible by 7 heads"},
+      {{"MultiHeadAttention", "f2x6x64 f2x6x64 f2x6x64", "num_heads=7"},
+       "not divisible by 7 heads"},
       {{"MultiHeadAttention", "f2x6x64 f3x6x64 f3x6x64", "num_heads=4"}, "2 samples of 64"},
       {{"MultiHeadAttention", "f2x6x64 f2x6x64 f2x5x64", "num_heads=4"}, "its values is"},
       {{"MultiHeadAttention", "f2x6x64 f2x6x64 f2x6x64 f100", "num_heads=4"}, "its bias is [100]"},

@@ -1,5 +1,5 @@
-// Operands and attributes that convolutions, pools, recurrent layers, attention, products,
-// normalisations and losses refuse.
+// Tests which operands and attributes are rejected by convolutions, pools, recurrent layers,
+// attention, products, normalisations and losses.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -74,7 +74,7 @@ TEST_CASE("refusals: pools") {
        "output is 4, but its windows give 3"},
       {{"AveragePool", "f1x1x8 -> f1x1x5", "kernel_shape=[3] strides=[2] ceil_mode=1"},
        "output is 5, but its windows give 4"},
-      // The window that rounding up adds would begin in the padding.
+      // Rounding up would add a window that begins in the padding.
       {{"AveragePool", "f1x1x2 -> f1x1x2", "kernel_shape=[3] strides=[3] pads=[1,1] ceil_mode=1"},
        "output is 2, but its windows give 1"},
       {{"MaxPool", "f1x1x8 -> f1x1x3", "kernel_shape=[3] strides=[2] ceil_mode=1"},
@@ -117,7 +117,8 @@ TEST_CASE("refusals: attention") {
   const Refusal rows[] = {
       {{"Attention", "f2x3x5x4 f2x3x6x3 f2x3x6x4 -> f2x3x5x4"}, "its key is [2,3,6,3]"},
       {{"Attention", "f2x3x5x4 f2x3x6x4 f2x3x7x4 -> f2x3x5x4"}, "its value is [2,3,7,4]"},
-      {{"Attention", "f2x3x5x4 f2x2x6x4 f2x2x6x4 -> f2x3x5x4"}, "not a multiple of its 2 key heads"},
+      {{"Attention", "f2x3x5x4 f2x2x6x4 f2x2x6x4 -> f2x3x5x4"},
+       "not a multiple of its 2 key heads"},
       {{"Attention", "f2x3x5x4 f2x3x6x4 f2x3x6x4 -> f2x3x5x5"}, "its output is [2,3,5,5]"},
       {{"Attention", "f2x3x5x4 f2x6x12 f2x3x6x4 -> f2x3x5x4"}, "its queries have 4 axes"},
       {{"Attention", "f2x4 f2x4 f2x4 -> f2x4"}, "its queries have 2 axes instead of 3 or 4"},

@@ -1,5 +1,5 @@
-// Operands and attributes that elementwise operators, reductions, data movements, generators,
-// gathering, resizing and rotary embeddings refuse, and those that every operator refuses.
+// Tests which operands and attributes are rejected by elementwise operators, reductions, data
+// movements, generators, gathering, resizing, rotary embeddings, and by every operator.
 #include <doctest/doctest.h>
 
 #include "lib/executor/reference/check_op.h"
@@ -24,9 +24,15 @@ TEST_CASE("refusals: elementwise operators of one input") {
       {{"Relu", "f2 -> i2"}, "its output is int64 instead of float32"},
       {{"Relu", "b2 -> b2"}, "its input is boolean", kUnsupported},
       {{"Sigmoid", "i2 -> i2"}, "only floats are supported", kUnsupported},
-      {{"LeakyRelu", "f2 -> f2", "alpha=-0.1"}, "cannot compute the gradient from its output", kUnsupported},
-      {{"Celu", "f2 -> f2", "alpha=0.0"}, "cannot compute the gradient from its output", kUnsupported},
-      {{"Selu", "f2 -> f2", "gamma=0.0"}, "cannot compute the gradient from its output", kUnsupported},
+      {{"LeakyRelu", "f2 -> f2", "alpha=-0.1"},
+       "cannot compute the gradient from its output",
+       kUnsupported},
+      {{"Celu", "f2 -> f2", "alpha=0.0"},
+       "cannot compute the gradient from its output",
+       kUnsupported},
+      {{"Selu", "f2 -> f2", "gamma=0.0"},
+       "cannot compute the gradient from its output",
+       kUnsupported},
       {{"Gelu", "f2 -> f2", "approximate='erf'"}, "\"erf\" instead of none or tanh"},
       {{"Exp", "i2 -> i2"}, "only floats are supported", kUnsupported},
       {{"Neg", "b2 -> b2"}, "its input is boolean", kUnsupported},
@@ -234,7 +240,8 @@ TEST_CASE("refusals: resizing and padding") {
        "is out of range for its kernel",
        kUnsupported},
       {{"Resize", "f268435456 _ f1=[1] -> f268435456"}, "is longer than", kUnsupported},
-      {{"Pad", "f2x3 i4=[0,1,2,3] -> f4x8"}, "pads 1 and 3 of axis 1 do not produce 8 elements from 3"},
+      {{"Pad", "f2x3 i4=[0,1,2,3] -> f4x8"},
+       "pads 1 and 3 of axis 1 do not produce 8 elements from 3"},
       {{"Pad", "f2x3 i4=[0,1,2,3] -> f4"}, "its output has 1 axes and its input 2"},
       {{"Pad", "f2 i2=[9223372036854775807,1] -> f2"}, "do not produce 2 elements from 2"},
       {{"Pad", "f2 i2=[-9223372036854775808,0] -> f2"}, "do not produce 2 elements from 2"},
