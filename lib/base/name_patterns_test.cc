@@ -105,7 +105,7 @@ const std::vector<NamedThing> kThings = {{{"conv", "c"}, "Conv"},
                                          {{"layer2/relu", "s"}, "Relu"},
                                          {{"odd*name", "!t"}, "LeakyRelu"}};
 
-// Returns a letter for each thing: "x" if it is chosen, "-" if not.
+// Returns a letter for each thing: "x" if it is selected, "-" if not.
 std::string Chosen(const NamePatterns& patterns) {
   const Result<std::vector<bool>> chosen = ChooseByName(patterns, kThings, "node");
   if (!chosen.ok()) return chosen.error().message;

@@ -5,7 +5,7 @@
 namespace ckplan {
 namespace {
 
-// Polls so often, each time for one unit of work; returns whether it was asked to stop by then.
+// Polls this many times, for one unit of work each. Returns whether a poll asked it to stop.
 bool AskedAfter(int polls, const std::stop_token& stop) {
   for (int i = 0; i < polls; ++i) PollStop();
   return stop.stop_requested();

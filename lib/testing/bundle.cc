@@ -35,7 +35,7 @@ std::string ToBase64(std::string_view bytes) {
   return lines;
 }
 
-// Reads only what ToBase64 writes, so that every input has one form.
+// Accepts only the output of ToBase64, so that every input has a unique form.
 std::optional<std::string> FromBase64(std::string_view lines) {
   std::string bytes;
   uint32_t bits = 0;
@@ -63,7 +63,7 @@ std::string_view WordOf(BundleForm form) {
   return form == BundleForm::kNoNewline ? kNoNewline : "";
 }
 
-// Takes the word for the form off the end of a heading.
+// Removes the word for the form from the end of a heading.
 BundleForm TakeForm(std::string_view* heading) {
   for (const BundleForm form : {BundleForm::kBase64, BundleForm::kNoNewline}) {
     if (!heading->ends_with(WordOf(form))) continue;
@@ -73,7 +73,7 @@ BundleForm TakeForm(std::string_view* heading) {
   return BundleForm::kText;
 }
 
-// `part` is what follows a heading's equals signs, up to the next heading.
+// `part` is the text after a heading's equals signs, up to the next heading.
 Result<BundleEntry> ParseEntry(std::string_view part, bool is_last) {
   const size_t line_end = std::min(part.find('\n'), part.size());
   std::string_view name = part.substr(0, line_end);
@@ -104,7 +104,7 @@ Result<BundleEntry> ParseEntry(std::string_view part, bool is_last) {
   return entry;
 }
 
-// Returns where the next line that is a heading begins, or npos.
+// Returns the position of the next heading, or npos.
 size_t FindHeading(std::string_view text, size_t from) {
   for (size_t at = text.find(kHeading, from); at != std::string_view::npos;
        at = text.find(kHeading, at + 1)) {

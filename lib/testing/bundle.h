@@ -1,6 +1,6 @@
-// A bundle holds several small test inputs in one text file:
+// A bundle stores several small test inputs in one text file:
 //
-//   # What they are about.              lines before the first heading
+//   # A comment on the inputs.          lines before the first heading
 //
 //   ======== one_name                   a heading: eight equals signs and a name
 //   any lines                           the text, up to the empty line before the next heading
@@ -8,11 +8,12 @@
 //   ======== third_name no-newline      the last line break isn't part of the text
 //   no line break follows
 //
-//   ======== another_name base64        bytes that aren't text
+//   ======== another_name base64        binary data
 //   AAECAw==
 //
 // testdata/cli holds command-line tests this way, and testdata/fuzz the inputs of fuzz targets.
-// A text has no line that begins like a heading. Writing what was read gives the same bytes.
+// No line of an input may begin like a heading. Parsing and formatting a bundle gives the same
+// bytes.
 #pragma once
 
 #include <string>
@@ -44,8 +45,8 @@ struct Bundle {
   BundleEntry* Find(std::string_view name);
 };
 
-// kInvalidInput: two entries have one name, a heading is malformed or lacks the empty line before
-// it, base64 is damaged, or there are no entries.
+// Returns kInvalidInput if two entries have the same name, a heading is malformed or does not
+// follow an empty line, base64 is invalid, or the bundle is empty.
 Result<Bundle> ParseBundle(std::string_view text);
 std::string FormatBundle(const Bundle& bundle);
 

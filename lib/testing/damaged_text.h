@@ -1,4 +1,4 @@
-// Damages text, and collects the error messages of a reader about it, for tests of file formats.
+// Damages text and collects a reader's error messages, for tests of file formats.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -11,14 +11,14 @@
 
 namespace ckplan {
 
-// Requires that `from` occurs.
+// Replaces the first occurrence. Fails the test if `from` doesn't occur.
 inline std::string Replaced(std::string text, const std::string& from, const std::string& to) {
   const size_t at = text.find(from);
   REQUIRE(at != std::string::npos);
   return text.replace(at, from.size(), to);
 }
 
-// Replaces up to four characters of a JSON text by random bytes, or by characters that JSON has.
+// Replaces up to four characters of a JSON text with random bytes or characters common in JSON.
 inline std::string RandomlyDamaged(Rng& rng, std::string text) {
   constexpr std::string_view kLikely = "0123456789-.,:[]{}\"enu";
   for (int64_t i = rng.Between(1, 4); i > 0; --i) {
@@ -29,7 +29,7 @@ inline std::string RandomlyDamaged(Rng& rng, std::string text) {
   return text;
 }
 
-// The message and the notes of the error in one text, in which a test searches.
+// Returns the error's message and notes as one text to search in.
 template <typename T>
 std::string FaultsOf(const Result<T>& read) {
   if (read.ok()) return "no fault";

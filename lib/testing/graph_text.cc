@@ -29,7 +29,7 @@ int64_t ParseNumber(std::string_view text) {
   int64_t number = -1;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
   CKPLAN_CHECK(code == std::errc() && end == text.data() + text.size() && number >= 0,
-               "bytes and costs of a graph text are whole numbers");
+               "bytes and costs in a graph text are whole numbers");
   return number;
 }
 
@@ -51,10 +51,10 @@ class TextReader {
   int32_t ReadMention(std::string_view mention) {
     const bool is_declaration = mention.find(':') != std::string_view::npos;
     const std::string name(TakeUntil(&mention, ":"));
-    CKPLAN_CHECK(!name.empty(), "each node of a graph text has a name");
+    CKPLAN_CHECK(!name.empty(), "each node in a graph text has a name");
     const auto [place, is_new] = positions_.emplace(name, static_cast<int32_t>(vertices.size()));
     CKPLAN_CHECK(is_new == is_declaration,
-                 "a node of a graph text is declared once, at its first mention");
+                 "a node in a graph text is declared once, at its first mention");
     if (is_new) {
       const Bytes bytes(ParseNumber(TakeUntil(&mention, "@")));
       const Cost cost(mention.empty() ? 1 : ParseNumber(Trim(mention)));
@@ -70,8 +70,8 @@ TensorGraph CreateOrStop(TensorGraphParts parts) {
   return TensorGraph::Create(std::move(parts)).value();
 }
 
-// Returns a copy of the graph in which tensor i is the output of node i, with matching file ids.
-TensorGraph NumberAlike(const TensorGraph& graph) {
+// Renumbers tensors so that tensor i is the output of node i, and makes file ids match.
+TensorGraph MatchTensorIds(const TensorGraph& graph) {
   IdVector<TensorId, TensorId> renamed(graph.tensors().size());
   TensorGraphParts parts = PartsOf(graph);
   for (const NodeId id : graph.nodes().ids()) {
@@ -121,7 +121,7 @@ TensorGraph GraphFromVertices(std::string name, const std::vector<TextVertex>& v
     node.backward_reads = node.inputs;
     node.backward_reads.push_back(node.outputs.front());
   }
-  return NumberAlike(CreateOrStop(std::move(parts)));
+  return MatchTensorIds(CreateOrStop(std::move(parts)));
 }
 
 TensorGraph GraphFromText(std::string_view text) {

@@ -1,17 +1,18 @@
-// Graphs for tests, drawn on one line: bytes @ cost, as in the papers' figures.
+// Parses graphs for tests from one line of text. Nodes have "bytes@cost" labels, as in the papers'
+// figures.
 //
 //   GraphFromText("a:4@1 -> b:2@3 -> c:1@1; a -> c")
 //
-//        a ──▶ b ──▶ c          a makes 4 bytes at cost 1, b makes 2 bytes at cost 3, ...
+//        a ──▶ b ──▶ c          a writes 4 bytes at cost 1, b writes 2 bytes at cost 3, ...
 //        └───────────▲          c reads b and a
 //
-// A node is declared at its first mention, `name:bytes@cost`, or `name:bytes` for cost 1; later
-// mentions are the bare name. `;` ends a path; a path of one node is a node without edges.
+// A node's first mention declares it as `name:bytes@cost`, or `name:bytes` for cost 1; later
+// mentions use the name alone. `;` ends a path; a path of one node adds no edges.
 //
-// The text means the same as the minimal form of graph.json: each node has one output, and there
-// are no inputs. Backward costs as much as forward and reads all inputs and the node's own output.
-// The outputs of the graph are the tensors that no node reads. Node i makes tensor i, and both have
-// the file id i.
+// The text has the meaning of the minimal form of graph.json: each node has one output, and the
+// graph has no inputs. Backward costs as much as forward and reads all inputs and the node's own
+// output. Tensors that no node reads are outputs of the graph. Node i writes tensor i, and both
+// have the file id i.
 #pragma once
 
 #include <cstdint>
@@ -28,12 +29,11 @@
 
 namespace ckplan {
 
-// A text that cannot be read stops the program through CKPLAN_CHECK, because the test itself is
-// wrong.
+// A malformed text fails a CKPLAN_CHECK, because the test itself is wrong.
 TensorGraph GraphFromText(std::string_view text);
 
-// Builds a graph with the same meaning from lists. Edges are positions in `vertices`; a node's
-// inputs are in the order of `edges`.
+// Builds such a graph from lists. Edges are positions in `vertices`; each node's inputs follow the
+// order of `edges`.
 struct TextVertex {
   std::string name;
   Bytes bytes;
@@ -42,12 +42,11 @@ struct TextVertex {
 TensorGraph GraphFromVertices(std::string name, const std::vector<TextVertex>& vertices,
                               const std::vector<std::pair<int32_t, int32_t>>& edges);
 
-// Builds the chain n0 -> n1 -> ... of nodes with these sizes and a cost of 1 each.
+// Builds the chain n0 -> n1 -> ... with these sizes, where each node costs 1.
 TensorGraph ChainOf(const std::vector<int64_t>& bytes);
 
-// A schedule as text, for tests.
-
-// "fa fb loss bb ba": `f` before the name of a node is its forward, `b` its backward.
+// Returns a schedule as text such as "fa fb loss bb ba", where "fa" is the forward step of node a,
+// and "ba" is its backward step.
 inline std::string StepsOf(const TensorGraph& graph, const Schedule& schedule) {
   std::string text;
   for (const Step& step : schedule.steps) {
@@ -59,16 +58,16 @@ inline std::string StepsOf(const TensorGraph& graph, const Schedule& schedule) {
   return text;
 }
 
-// Joint graphs for tests, written as a list of operations.
+// One operation of a small joint graph.
 struct SmallOp {
   std::string op;  // Both the name and the type of the operation.
   int64_t bytes = 0;
   int64_t cost = 0;
-  std::vector<int32_t> reads;  // Positions of the operations whose values it reads.
+  std::vector<int32_t> reads;  // Positions of the operations that write the values it reads.
 };
 
-// Makes a graph with one value for each operation; the last value is the result. Operations from
-// `first_backward` on belong to the backward phase.
+// Builds a graph in which each operation writes one value. The last value is the result. Operations
+// from `first_backward` on belong to the backward phase.
 JointGraph GraphOfOps(const std::vector<SmallOp>& ops,
                       std::optional<size_t> first_backward = std::nullopt);
 

@@ -1,21 +1,20 @@
-// The number of random instances that a test tries.
+// The number of random instances in a test.
 #pragma once
 
 #include <concepts>
 
 namespace ckplan {
 
-// Sanitizers make programs ten to thirty times slower. The memory faults that they look for show in
-// the first instances of a kind, so tests try fewer instances under sanitizers and all of them
-// otherwise.
+// Sanitizers make programs ten to thirty times slower. A few instances suffice to reveal the memory
+// errors that they detect, so tests try fewer instances under sanitizers.
 #ifdef CKPLAN_SANITIZED
 inline constexpr bool kHasSanitizers = true;
 #else
 inline constexpr bool kHasSanitizers = false;
 #endif
 
-// Returns the number of random instances that a test tries: `count`, or an eighth of it under
-// sanitizers. Scale expected counts of instances by the same function.
+// Returns the number of instances to try: `count`, or an eighth of it under sanitizers. Apply it to
+// expected counts of instances, too.
 template <std::integral Count>
 consteval Count Instances(Count count) {
   return kHasSanitizers ? (count + 7) / 8 : count;

@@ -1,4 +1,4 @@
-// Joint graphs of models with layers, for tests.
+// Graphs of models with layers, for tests.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,9 +14,9 @@
 
 namespace ckplan {
 
-// Returns the expansion of a graph whose nodes, `per_layer` at a time, are of the modules layers.0,
-// layers.1, ..., and in these of the submodules that `modules` has for them, if it is not empty.
-// What is left at the end is of the module head.
+// Expands the graph and assigns each group of `per_layer` nodes to the next of the modules
+// layers.0, layers.1, ...; the remaining nodes belong to the module head. If `modules` is not
+// empty, it names the submodule of each node in a layer.
 inline JointGraph WithLayers(const TensorGraph& graph, size_t layers, size_t per_layer,
                              const std::vector<std::string>& modules = {}) {
   Expansion step = ExpandTensorGraph(graph);
@@ -35,8 +35,8 @@ inline JointGraph WithLayers(const TensorGraph& graph, size_t layers, size_t per
   return JointGraph::Create(std::move(parts)).value();
 }
 
-// A chain of nodes with random sizes and costs, of which each layer has the same, and in which the
-// backward of a node reads its inputs only, or its result as well.
+// Returns a chain of nodes with random sizes and costs that repeat in each layer. The backward of a
+// node reads the node's inputs, and at random its result too.
 inline TensorGraph RandomLayers(Rng& rng, size_t layers, size_t per_layer) {
   std::vector<TextVertex> nodes;
   std::vector<std::pair<int32_t, int32_t>> edges;

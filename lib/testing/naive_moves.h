@@ -1,6 +1,7 @@
-// A second simulator of schedules with transfers, for tests and fuzzers. It is as plain as possible
-// and slow, and shares no code with the simulator or the checker: it looks up by the definitions of
-// lib/problem/schedule/transfers.h which version a step reads, and where that version is.
+// An independent simulator of schedules with transfers, for tests and fuzzers. It is slow, as
+// simple as possible, and shares no code with the simulator or the checker. It applies the
+// definitions in lib/problem/schedule/transfers.h to find which version a step reads, and where
+// that version is.
 #pragma once
 
 #include <algorithm>
@@ -16,17 +17,17 @@
 
 namespace ckplan {
 
-// A second simulator of runs, for tests and fuzzers. It is as plain as possible, takes time that is
-// at least quadratic in the number of runs, and shares no code with the simulator or the checker.
+// An independent simulator of runs, for tests and fuzzers. It is as simple as possible, takes at
+// least quadratic time, and shares no code with the simulator or the checker.
 //
-// It looks up when each version that a run makes dies, by the definition of
-// lib/problem/schedule/replay.h. What is in memory at a run follows from the list of all versions.
+// It applies the definition in lib/problem/schedule/replay.h to find when each version dies, and
+// derives the memory at each run from the list of all versions.
 class NaiveRuns {
  public:
   // The runs must be a plan of the graph.
   NaiveRuns(const JointGraph& graph, const std::vector<OpId>& runs) : graph_(graph), runs_(runs) {}
 
-  // May be called once.
+  // Call it only once.
   Bytes Peak() {
     Bytes peak;
     for (size_t k = 0; k < runs_.size(); ++k) peak = std::max(peak, Run(k));
@@ -43,8 +44,8 @@ class NaiveRuns {
   struct Version {
     ValueId value;
     size_t made_at = 0;
-    size_t dies_at = 0;  // The run after which it is gone; the number of runs if it is a result.
-    int block = -1;      // It has none if it does not count in the peak.
+    size_t dies_at = 0;  // The last run that needs it; the number of runs for a result.
+    int block = -1;      // -1 if it does not count toward the peak.
   };
 
   template <typename T>
@@ -52,7 +53,7 @@ class NaiveRuns {
     return std::count(list.begin(), list.end(), item) > 0;
   }
 
-  // The run at which the version that run k makes dies.
+  // Returns the run at which the version written by run k dies.
   size_t DeathOf(ValueId value, size_t k) const {
     size_t last = k;
     for (size_t later = k + 1; later < runs_.size(); ++later) {
@@ -75,7 +76,7 @@ class NaiveRuns {
     return !base.producer.is_none() && !is_kept_apart;
   }
 
-  // The newest version of the value that a run before k has made.
+  // Returns the newest version of the value written before run k.
   const Version& NewestBefore(ValueId value, size_t k) const {
     const Version* newest = nullptr;
     for (const Version& version : versions_) {
@@ -84,7 +85,7 @@ class NaiveRuns {
     return *newest;
   }
 
-  // The block for a write of run k, which is not among the versions yet.
+  // Returns the block for a write of run k that is not in versions_ yet.
   int BlockFor(ValueId write, size_t k) {
     if (!IsCounted(write)) return -1;
     const Value& value = graph_.value(write);
@@ -102,7 +103,7 @@ class NaiveRuns {
     return static_cast<int>(bytes_of_block_.size() - 1);
   }
 
-  // The bytes that are in memory while run k works.
+  // Returns the bytes in memory during run k.
   Bytes Run(size_t k) {
     const Operation& op = graph_.op(runs_[k]);
     for (const ValueId write : op.writes) {
@@ -135,16 +136,16 @@ struct NaiveFigures {
 
 class NaiveMoves {
  public:
-  // Every step must be a run or a transfer that the graph has. Refers to its arguments.
+  // Every step must be a run or a transfer of the graph. Keeps references to the arguments.
   NaiveMoves(const JointGraph& graph, const Schedule& schedule, const Link& link)
       : graph_(graph), steps_(schedule.steps), link_(link) {}
 
-  // Returns nothing if the schedule breaks a rule.
+  // Returns nullopt if the schedule is invalid.
   std::optional<NaiveFigures> Measure() {
     for (size_t k = 0; k < steps_.size(); ++k) {
       if (!IsAllowed(k)) return std::nullopt;
     }
-    if (!EndsWell()) return std::nullopt;
+    if (!IsComplete()) return std::nullopt;
     NaiveFigures figures;
     figures.peak = DevicePeak();
     figures.host_peak = HostPeak();
@@ -153,7 +154,7 @@ class NaiveMoves {
   }
 
  private:
-  // A version of a value: the step that made it.
+  // A version of a value, identified by the step that created it.
   struct Version {
     ValueId value;
     size_t step = 0;
@@ -180,22 +181,21 @@ class NaiveMoves {
            (root.kind == ValueKind::kValue || root.kind == ValueKind::kArrivingGradient);
   }
 
-  bool MayMove(ValueId value) const {
+  bool IsMovable(ValueId value) const {
     if (RootOf(value) != value || !IsCounted(value)) return false;
     return std::none_of(graph_.results().begin(), graph_.results().end(),
                         [&](ValueId result) { return RootOf(result) == value; });
   }
 
-  // Whether the step makes a version of the value.
   bool Makes(size_t k, ValueId value) {
     if (IsRun(k)) return Lists(OpAt(k).writes, value);
     if (steps_[k].kind != StepKind::kIn || RootOf(value) != steps_[k].tensor()) return false;
     if (value == steps_[k].tensor()) return true;
-    const std::optional<Version> old = Newest(value, k);  // An alias comes back if it is away.
+    const std::optional<Version> old = Newest(value, k);  // Dropped aliases return with the value.
     return old && IsDropped(BlockOf(*old), k);
   }
 
-  // The newest version that a step before k has made, in memory or not.
+  // Returns the newest version from before step k, whether it is in memory or not.
   std::optional<Version> Newest(ValueId value, size_t k) {
     const auto known = newest_.find({value, k});
     if (known != newest_.end()) return known->second;
@@ -206,7 +206,7 @@ class NaiveMoves {
     return newest_[{value, k}] = found;
   }
 
-  // The version whose making allocated the memory that this version is in.
+  // Returns the version that allocated the memory of this version.
   Version BlockOf(const Version& version) {
     const ValueId base = graph_.value(version.value).alias_of;
     if (!IsRun(version.step)) return {steps_[version.step].tensor(), version.step};
@@ -222,7 +222,7 @@ class NaiveMoves {
     return false;
   }
 
-  // Whether the last transfer to the host before k is an `out` without its drop.
+  // Returns whether the last `out` before k has no drop before k.
   bool IsUnderWay(ValueId value, size_t k) const {
     bool is_under_way = false;
     for (size_t i = 0; i < k; ++i) {
@@ -232,7 +232,7 @@ class NaiveMoves {
     return is_under_way;
   }
 
-  bool IsThere(ValueId value, size_t k) {
+  bool IsInMemory(ValueId value, size_t k) {
     const std::optional<Version> newest = Newest(value, k);
     return newest && !IsDropped(BlockOf(*newest), k);
   }
@@ -244,20 +244,20 @@ class NaiveMoves {
       const auto before = std::count(steps_.begin(), steps_.begin() + static_cast<long>(k), step);
       if (before > 0 && !op.may_repeat) return false;
       for (const ValueId read : op.reads) {
-        if (IsMade(read) && !IsThere(read, k)) return false;
+        if (IsMade(read) && !IsInMemory(read, k)) return false;
       }
       return std::none_of(op.writes.begin(), op.writes.end(),
                           [&](ValueId write) { return IsUnderWay(write, k); });
     }
     const ValueId value = step.tensor();
-    if (!MayMove(value)) return false;
-    if (step.kind == StepKind::kOut) return IsThere(value, k) && !IsUnderWay(value, k);
+    if (!IsMovable(value)) return false;
+    if (step.kind == StepKind::kOut) return IsInMemory(value, k) && !IsUnderWay(value, k);
     if (step.kind == StepKind::kDrop) return IsUnderWay(value, k);
     const auto end = steps_.begin() + static_cast<long>(k);
     return std::find(steps_.begin(), end, Step::Drop(value)) != end && !IsUnderWay(value, k);
   }
 
-  bool EndsWell() {
+  bool IsComplete() {
     for (const OpId id : graph_.ops().ids()) {
       const bool runs = std::find(steps_.begin(), steps_.end(), Step::Run(id)) != steps_.end();
       if (graph_.is_needed(id) && !runs) return false;
@@ -266,13 +266,13 @@ class NaiveMoves {
       if (IsUnderWay(value, steps_.size())) return false;
     }
     for (size_t k = 0; k < steps_.size(); ++k) {
-      if (steps_[k].kind == StepKind::kIn && !FirstReader(k)) return false;
+      if (steps_[k].kind == StepKind::kIn && !FindFirstReader(k)) return false;
     }
     return true;
   }
 
-  // The first run that reads what the `in` at step k makes.
-  std::optional<size_t> FirstReader(size_t k) {
+  // Returns the first run that reads a version created by the `in` at step k.
+  std::optional<size_t> FindFirstReader(size_t k) {
     for (size_t run = k + 1; run < steps_.size(); ++run) {
       if (!IsRun(run)) continue;
       for (const ValueId read : OpAt(run).reads) {
@@ -288,7 +288,8 @@ class NaiveMoves {
     return steps_[k] == Step::Out(value) || steps_[k] == Step::Drop(value);
   }
 
-  // The last step at which the version is needed; the number of steps for the last of a result.
+  // Returns the last step that needs the version, or the number of steps for the last version of a
+  // result.
   size_t DeathOf(const Version& version) {
     size_t death = version.step;
     for (size_t k = version.step + 1; k < steps_.size(); ++k) {
@@ -298,7 +299,7 @@ class NaiveMoves {
     return is_last && IsResult(version.value) ? steps_.size() : death;
   }
 
-  // The versions that step k makes, in the order in which they find memory.
+  // Returns the versions that step k creates, in the order of their allocation.
   std::vector<Version> MadeBy(size_t k) {
     std::vector<Version> made;
     if (IsRun(k)) {
@@ -317,8 +318,10 @@ class NaiveMoves {
     size_t dies = 0;
   };
 
-  // Returns the buffer of a read that dies at this step and is alone there, if there is one.
-  std::optional<size_t> TakenOver(const Version& version, const std::map<Version, Held>& held) {
+  // Returns a buffer that the version can reuse in place: that of a read that dies at this step and
+  // shares its buffer with no other version.
+  std::optional<size_t> FindReusedBuffer(const Version& version,
+                                         const std::map<Version, Held>& held) {
     for (const auto& [to, from] : OpAt(version.step).in_place) {
       if (to != version.value || !IsCounted(from)) continue;
       if (graph_.value(RootOf(from)).bytes != graph_.value(to).bytes) continue;
@@ -343,7 +346,7 @@ class NaiveMoves {
         if (block != version) {
           buffer = held.at(block).buffer;
         } else if (IsRun(k)) {
-          buffer = TakenOver(version, held);
+          buffer = FindReusedBuffer(version, held);
         }
         if (!buffer) {
           buffer = sizes.size();
@@ -362,12 +365,12 @@ class NaiveMoves {
     return peak;
   }
 
-  // The step at which the host no longer needs the copy that the `out` at step k makes.
-  size_t EndOnHost(size_t k) {
+  // Returns the last step that needs the host copy of the `out` at step k.
+  size_t FindHostEnd(size_t k) {
     size_t end = k;
     for (size_t i = k + 1; i < steps_.size() && steps_[i] != steps_[k]; ++i) {
       if (steps_[i] == Step::Drop(steps_[k].tensor())) end = i;
-      if (steps_[i] == Step::In(steps_[k].tensor())) end = *FirstReader(i);
+      if (steps_[i] == Step::In(steps_[k].tensor())) end = *FindFirstReader(i);
     }
     return end;
   }
@@ -377,7 +380,7 @@ class NaiveMoves {
     for (size_t k = 0; k < steps_.size(); ++k) {
       int64_t now = 0;
       for (size_t out = 0; out <= k; ++out) {
-        if (steps_[out].kind != StepKind::kOut || EndOnHost(out) < k) continue;
+        if (steps_[out].kind != StepKind::kOut || FindHostEnd(out) < k) continue;
         now += graph_.value(steps_[out].tensor()).bytes.count();
       }
       peak = std::max(peak, now);
@@ -399,9 +402,9 @@ class NaiveMoves {
   void MeasureTime(NaiveFigures* figures) const {
     int64_t now = 0;
     int64_t work = 0;
-    std::map<bool, int64_t> free;        // By whether the copy is to the host.
+    std::map<bool, int64_t> free;        // When each direction is free; true is to the host.
     std::map<ValueId, int64_t> on_host;  // When the value's copy is complete.
-    std::map<ValueId, int64_t> back;     // When the value's load is; erased when it is waited for.
+    std::map<ValueId, int64_t> back;     // When the value's load ends; erased after the wait.
     const auto copy = [&](bool is_out, ValueId value, int64_t earliest) {
       const bool link = is_out || link_.duplex == Duplex::kHalf;
       free[link] = Later(std::max(free[link], earliest), CopyTime(is_out, value));
@@ -437,7 +440,7 @@ class NaiveMoves {
   const JointGraph& graph_;
   const std::vector<Step>& steps_;
   const Link& link_;
-  // Answers of Newest that are known.
+  // Caches the results of Newest.
   std::map<std::pair<ValueId, size_t>, std::optional<Version>> newest_;
 };
 

@@ -1,9 +1,9 @@
-// A second simulator and a second judge of arenas, for tests and fuzzers. Both are as plain as
-// possible, and take time that is at least quadratic in the number of steps. They share no code
-// with lib/problem/schedule/simulate or with the checker.
+// An independent simulator and an independent arena checker, for tests and fuzzers. Both are as
+// simple as possible and take at least quadratic time. They share no code with
+// lib/problem/schedule/simulate or with the checker.
 //
-// The simulator decides for each step and each tensor, by the definition, whether the tensor is in
-// memory there. It counts gradients with a list of the buffer that each gradient holds.
+// For each step and each tensor, the simulator applies the definition of when the tensor is in
+// memory. For gradients, it tracks the buffer that each gradient uses.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ class NaiveSimulation {
   NaiveSimulation(const TensorGraph& graph, const Schedule& schedule)
       : graph_(graph), steps_(schedule.steps), frees_(schedule.frees) {}
 
-  // May be called once.
+  // Call it only once.
   Bytes Peak() {
     Bytes peak;
     for (size_t k = 0; k < steps_.size(); ++k) {
@@ -72,9 +72,9 @@ class NaiveSimulation {
     return std::count(outputs.begin(), outputs.end(), tensor) > 0;
   }
 
-  // The version of `tensor` that exists while step k runs is the last one made at or before k. It
-  // is in memory if it was made at k or is read at k or later before it is made again. With
-  // explicit frees, it is in memory unless it was freed in between.
+  // While step k runs, the version of `tensor` is the last one computed at or before k. It is in
+  // memory if it is computed at k, or read at k or later before the next version is computed. With
+  // explicit frees, it is in memory until it is freed.
   bool IsInMemory(TensorId tensor, size_t k) const {
     if (graph_.is_input(tensor)) return false;
     size_t made = k + 1;
@@ -102,7 +102,8 @@ class NaiveSimulation {
     return true;
   }
 
-  // At a forward step the old version of a recomputed tensor is gone unless the step reads it.
+  // At a forward step, the old version of a recomputed tensor is in memory only if the step reads
+  // it.
   Bytes Needed(size_t k) {
     const Step& step = steps_[k];
     Bytes bytes;
@@ -130,7 +131,7 @@ class NaiveSimulation {
     return bytes + graph_.node(step.node()).backward_workspace + RunBackward(step.node());
   }
 
-  // Total bytes of the buffers that at least one gradient holds.
+  // Returns the total size of the buffers in use by gradients.
   Bytes GradientBytes() const {
     std::set<int> held;
     for (const auto& [tensor, buffer] : holder_) held.insert(buffer);
@@ -145,7 +146,7 @@ class NaiveSimulation {
     return holders > 1;
   }
 
-  // The maximum of gradient bytes while the node runs backward.
+  // Returns the maximum of gradient bytes while the node runs backward.
   Bytes RunBackward(NodeId id) {
     const Node& node = graph_.node(id);
     Bytes highest = GradientBytes();
@@ -167,7 +168,7 @@ class NaiveSimulation {
         size_[holder_[input]] = bytes;
         temporary = Bytes(0);
       } else if (IsShared(input)) {
-        // The old buffer stays with its other holders; the copy is a new buffer.
+        // The other gradients keep the old buffer; this one gets a new buffer.
         holder_[input] = buffers_++;
         size_[holder_[input]] = bytes;
       }
@@ -185,11 +186,11 @@ class NaiveSimulation {
   int buffers_ = 0;
 };
 
-// The faults in the offsets of buffers: there are too few or too many, an offset is negative or so
-// large that the buffer's end overflows, or two buffers overlap in both time and memory.
+// Reports a wrong number of offsets, a negative offset, an offset so large that the buffer's end
+// overflows, and buffers that overlap in both time and memory.
 inline std::vector<std::string> NaiveArenaFaults(const std::vector<Buffer>& buffers,
                                                  const std::vector<Bytes>& offsets) {
-  if (offsets.size() != buffers.size()) return {"there is not one offset for each buffer"};
+  if (offsets.size() != buffers.size()) return {"the number of offsets is wrong"};
   std::vector<std::string> faults;
   const auto end = [&](size_t i) -> uint64_t {  // At most 2^64 - 2.
     return static_cast<uint64_t>(offsets[i].count()) +

@@ -11,7 +11,7 @@
 namespace ckplan {
 namespace {
 
-// File ids differ from positions, so that code which takes a file id for a position fails a test.
+// File ids differ from positions so that tests detect code that confuses them.
 int64_t TensorFileId(size_t position) { return static_cast<int64_t>(position) * 3 + 5; }
 int64_t NodeFileId(size_t position) { return static_cast<int64_t>(position) * 7 + 2; }
 
@@ -47,7 +47,7 @@ class RandomGraphBuilder {
     return parts_.tensors.push_back(tensor);
   }
 
-  // Half of the picks come from the last few tensors, so that graphs are deep and not only wide.
+  // Takes half of the picks from the last few tensors, so that graphs are deep and not only wide.
   TensorId PickTensor() {
     const auto count = static_cast<int64_t>(parts_.tensors.size());
     const int64_t low = rng_.Chance(50) ? std::max<int64_t>(0, count - 4) : 0;
@@ -93,7 +93,7 @@ class RandomGraphBuilder {
       if (!node->inputs.empty() && rng_.Chance(options_.equal_bytes)) {
         bytes = parts_.tensors[AnyOf(node->inputs)].bytes;
       }
-      // The output of a node with parameters needs a gradient, whatever its inputs need.
+      // Independent of the inputs: the output of a node with parameters always needs a gradient.
       const bool requires_grad = !rng_.Chance(options_.no_gradient);
       node->outputs.push_back(AddTensor(TensorKind::kActivation, bytes, requires_grad));
     }
@@ -157,7 +157,7 @@ class RandomGraphBuilder {
 
 TensorGraph RandomTensorGraph(Rng& rng, const RandomGraphOptions& options) {
   CKPLAN_CHECK(options.nodes >= 1 && options.max_node_inputs >= 1,
-               "a graph has an output, which some node makes");
+               "a random graph has at least one node, and nodes have inputs");
   return RandomGraphBuilder(&rng, options).Build();
 }
 

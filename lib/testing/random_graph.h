@@ -1,5 +1,5 @@
 // Random graphs for tests and fuzzers. The same seed gives the same graph on every platform, so a
-// failing test need only print its seed.
+// failing test only needs to print its seed.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace ckplan {
 
-// How often each feature of a TensorGraph occurs, in percent. With all of them at 0 the graph still
-// has nodes with several inputs.
+// Sizes, and how often each feature of a TensorGraph occurs, in percent. Even with all features at
+// 0, nodes have several inputs.
 struct RandomGraphOptions {
   int nodes = 12;  // At least 1.
   int graph_inputs = 2;
@@ -19,27 +19,27 @@ struct RandomGraphOptions {
   int64_t max_cost = 10;
   int second_output = 20;
   int statistic = 25;
-  int duplicate_input = 10;  // A tensor that occurs twice among a node's inputs.
+  int duplicate_input = 10;  // A node has the same input twice.
   int in_place = 35;
   int gradient_passthrough = 30;
   int workspace = 30;  // For forward and for backward, independently.
   int random_node = 10;
-  int no_gradient = 15;     // An output that needs no gradient although an input does.
-  int input_gradient = 20;  // A graph input that needs a gradient.
-  int extra_output = 10;    // A tensor that nodes read is also an output of the graph.
-  int dead_end = 5;         // A tensor that no node reads is no output of the graph.
-  int equal_bytes = 50;     // An output as large as an input: needed for in-place and pass-through.
-  int shared_parameter = 0;  // A parameter that another node may train, too.
+  int no_gradient = 15;      // An output needs no gradient although an input does.
+  int input_gradient = 20;   // A graph input needs a gradient.
+  int extra_output = 10;     // A tensor that nodes read is also an output of the graph.
+  int dead_end = 5;          // A tensor that no node reads isn't an output of the graph.
+  int equal_bytes = 50;      // An output is as large as an input, as sharing memory requires.
+  int shared_parameter = 0;  // A node trains a parameter that other nodes may also train.
 };
 
-// Returns any graph that the training-step model admits: several outputs per node, statistics,
-// inputs with and without gradients, in-place pairs, pass-through gradients, random nodes,
-// workspaces, constant memory, scattered file ids, one or more outputs.
+// Returns a random graph with all features of the training-step model: several outputs per node,
+// statistics, inputs with and without gradients, in-place pairs, pass-through gradients, random
+// nodes, workspaces, constant memory, scattered file ids, one or more graph outputs.
 TensorGraph RandomTensorGraph(Rng& rng, const RandomGraphOptions& options = {});
 
-// Returns a graph as in the papers: one output per node, nodes named n0, n1, ... in topological
-// order, and each pair connected by an edge with a probability of `edge_percent` / 100. Bytes and
-// costs are uniform in [1, max].
+// Returns a random graph as in the papers: nodes n0, n1, ... in topological order with one output
+// each. Each pair of nodes has an edge with a probability of `edge_percent` %. Bytes and costs are
+// uniform in [1, max].
 TensorGraph RandomDag(Rng& rng, int nodes, int edge_percent, int64_t max_bytes, int64_t max_cost);
 
 }  // namespace ckplan

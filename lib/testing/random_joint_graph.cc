@@ -8,7 +8,7 @@
 namespace ckplan {
 namespace {
 
-// File ids differ from positions, so that code which takes a file id for a position fails a test.
+// File ids differ from positions so that tests detect code that confuses them.
 int64_t ValueFileId(size_t position) { return static_cast<int64_t>(position) * 3 + 5; }
 int64_t OpFileId(size_t position) { return static_cast<int64_t>(position) * 7 + 2; }
 
@@ -40,7 +40,7 @@ class RandomJointBuilder {
     return parts_.values.push_back(value);
   }
 
-  // Half of the picks come from the last few values, so that graphs are deep and not only wide.
+  // Takes half of the picks from the last few values, so that graphs are deep and not only wide.
   ValueId PickValue() {
     const auto count = static_cast<int64_t>(parts_.values.size());
     const int64_t low = rng_.Chance(50) ? std::max<int64_t>(0, count - 4) : 0;
@@ -68,8 +68,9 @@ class RandomJointBuilder {
     const int64_t count = rng_.Between(parts_.ops.empty() ? 0 : 1, options_.max_reads);
     for (int64_t i = 0; i < count; ++i) {
       const ValueId pick = PickValue();
-      const bool is_there = std::find(op->reads.begin(), op->reads.end(), pick) != op->reads.end();
-      if (is_there && !rng_.Chance(options_.duplicate_read)) continue;
+      const bool is_duplicate =
+          std::find(op->reads.begin(), op->reads.end(), pick) != op->reads.end();
+      if (is_duplicate && !rng_.Chance(options_.duplicate_read)) continue;
       op->reads.push_back(pick);
     }
     for (const ValueId read : op->reads) is_read_[static_cast<size_t>(read.index())] = true;
@@ -122,7 +123,7 @@ class RandomJointBuilder {
   std::vector<bool> is_read_;
 };
 
-// Chooses which operations run: all operations that the results need, and most of the others.
+// Chooses which operations run: all that the results need, and most of the others.
 IdVector<OpId, bool> ChooseOperations(Rng& rng, const JointGraph& graph) {
   IdVector<OpId, bool> runs(graph.ops().size());
   for (auto i = static_cast<int32_t>(graph.ops().size()) - 1; i >= 0; --i) {
@@ -154,14 +155,14 @@ JointGraph RandomJointGraph(Rng& rng, const RandomJointOptions& options) {
 std::vector<OpId> RandomRuns(Rng& rng, const JointGraph& graph) {
   const IdVector<OpId, bool> chosen = ChooseOperations(rng, graph);
   IdVector<OpId, bool> has_run(graph.ops().size());
-  std::vector<OpId> runs, ready, again;
+  std::vector<OpId> runs, ready, repeatable;
   const int repeats = static_cast<int>(rng.Between(0, 40));
   const int disorder = rng.Chance(50) ? 0 : 50;
   while (true) {
     ready.clear();
-    again.clear();
+    repeatable.clear();
     for (const OpId id : graph.ops().ids()) {
-      if (has_run[id] && graph.op(id).may_repeat) again.push_back(id);
+      if (has_run[id] && graph.op(id).may_repeat) repeatable.push_back(id);
       if (chosen[id] && !has_run[id] && CanRun(graph, id, has_run)) ready.push_back(id);
     }
     if (ready.empty()) return runs;
@@ -169,7 +170,7 @@ std::vector<OpId> RandomRuns(Rng& rng, const JointGraph& graph) {
       return list[static_cast<size_t>(rng.Between(0, static_cast<int64_t>(list.size()) - 1))];
     };
     OpId next = rng.Chance(disorder) ? pick(ready) : ready.front();
-    if (!again.empty() && rng.Chance(repeats)) next = pick(again);
+    if (!repeatable.empty() && rng.Chance(repeats)) next = pick(repeatable);
     has_run[next] = true;
     runs.push_back(next);
   }

@@ -12,15 +12,14 @@ namespace ckplan {
 
 namespace {
 
-// Adds transfers to runs. A read that is on the host comes back first, and values leave
-// at random.
+// Adds transfers to runs. Values leave at random, and return when a run reads them.
 class MoveBuilder {
  public:
   MoveBuilder(Rng& rng, const JointGraph& graph)
       : rng_(rng),
         graph_(graph),
-        may_move_(MovableValues(graph)),
-        is_there_(graph.values().size()),
+        is_movable_(MovableValues(graph)),
+        is_in_memory_(graph.values().size()),
         is_leaving_(graph.values().size()),
         is_on_host_(graph.values().size()) {}
 
@@ -29,7 +28,7 @@ class MoveBuilder {
       for (const ValueId read : graph_.op(run).reads) Provide(graph_.value(read).storage);
       for (const ValueId write : graph_.op(run).writes) FinishLeaving(write);
       Add(Step::Run(run));
-      for (const ValueId write : graph_.op(run).writes) is_there_[write] = true;
+      for (const ValueId write : graph_.op(run).writes) is_in_memory_[write] = true;
       for (int i = rng_.Chance(60) ? 2 : 0; i > 0; --i) MoveSomething();
     }
     for (const ValueId value : graph_.values().ids()) FinishLeaving(value);
@@ -40,22 +39,23 @@ class MoveBuilder {
   void Add(Step step) { schedule_.steps.push_back(step); }
 
   void Provide(ValueId value) {
-    if (is_there_[value] || !is_on_host_[value]) return;
+    if (is_in_memory_[value] || !is_on_host_[value]) return;
     Add(Step::In(value));
-    is_there_[value] = true;
+    is_in_memory_[value] = true;
   }
 
   void FinishLeaving(ValueId value) {
     if (!is_leaving_[value]) return;
     Add(Step::Drop(value));
-    is_leaving_[value] = is_there_[value] = false;
+    is_leaving_[value] = is_in_memory_[value] = false;
     is_on_host_[value] = true;
   }
 
   void MoveSomething() {
     std::vector<ValueId> candidates;
     for (const ValueId value : graph_.values().ids()) {
-      if (may_move_[value] && (is_there_[value] || is_leaving_[value])) candidates.push_back(value);
+      if (is_movable_[value] && (is_in_memory_[value] || is_leaving_[value]))
+        candidates.push_back(value);
     }
     if (candidates.empty()) return;
     const ValueId value = candidates[static_cast<size_t>(
@@ -68,8 +68,8 @@ class MoveBuilder {
 
   Rng& rng_;
   const JointGraph& graph_;
-  const IdVector<ValueId, bool> may_move_;
-  IdVector<ValueId, bool> is_there_;
+  const IdVector<ValueId, bool> is_movable_;
+  IdVector<ValueId, bool> is_in_memory_;
   IdVector<ValueId, bool> is_leaving_;
   IdVector<ValueId, bool> is_on_host_;
   Schedule schedule_;

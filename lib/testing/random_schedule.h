@@ -1,4 +1,4 @@
-// Random decisions and random schedules, for tests.
+// Random kept sets and random schedules, for tests.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@
 
 namespace ckplan {
 
-// Random schedules with transfers. Most of them are valid, and the others break one rule or
-// another. The same seed gives the same schedule on every platform.
+// Random schedules with transfers. Most are valid; each of the others breaks a rule. The same seed
+// gives the same schedule on every platform.
 
-// Returns a random plan of the graph with transfers of the values that may be moved. With a small
-// probability, a step is at the wrong place, lacking or of a value that must stay.
+// Returns a random plan with transfers of movable values. With a small probability, a step is
+// misplaced or missing, or moves a value that must stay.
 Schedule RandomMoves(Rng& rng, const JointGraph& graph);
-// Returns these runs with transfers at random. The plan is often valid if the runs are; it is not
-// if it loads what nothing reads.
+// Inserts random transfers into the runs. If the runs are valid, the result is usually valid too;
+// it is not if it loads a value that no later run reads.
 Schedule WithRandomMoves(Rng& rng, const JointGraph& graph, const std::vector<OpId>& runs);
 
-// Returns a link on which copies take about as long as the operations of a random graph.
+// Returns a link whose copies take about as long as the operations of a random graph.
 Link RandomLink(Rng& rng);
 
-// Keeps a random share of the nodes: each node with the same probability, which is drawn first.
+// Draws a probability and keeps each node with it.
 inline KeptSet RandomKeptSet(Rng& rng, const TensorGraph& graph) {
   KeptSet kept;
   const int percent = static_cast<int>(rng.Between(0, 100));
@@ -33,12 +33,12 @@ inline KeptSet RandomKeptSet(Rng& rng, const TensorGraph& graph) {
   return kept;
 }
 
-// Training steps in random orders that lib/problem/schedule/schedule.h allows, with random
+// Generates training steps in random valid orders (lib/problem/schedule/schedule.h) with random
 // recomputation.
 class RandomSchedule {
  public:
-  // After each step, each tensor in memory is dropped with a probability of `drop_percent` % and
-  // made again where a step reads it.
+  // Drops each tensor after each step with a probability of `drop_percent` %, and recomputes it
+  // when a step reads it.
   static Schedule Make(Rng& rng, const TensorGraph& graph, int drop_percent) {
     return RandomSchedule(rng, graph, drop_percent).Run();
   }
@@ -51,7 +51,7 @@ class RandomSchedule {
         precedence_(graph),
         has_run_(graph.nodes().size()),
         has_run_backward_(graph.nodes().size()),
-        is_there_(graph.tensors().size()) {}
+        is_in_memory_(graph.tensors().size()) {}
 
   Schedule Run() {
     const size_t steps = 2 * graph_.nodes().size() + 1;
@@ -59,12 +59,12 @@ class RandomSchedule {
       std::vector<Step> ready;
       for (const NodeId id : graph_.nodes().ids()) {
         if (!has_run_[id] && AllMade(graph_.node(id).inputs)) ready.push_back(Step::Forward(id));
-        if (MayRunBackward(id)) ready.push_back(Step::Backward(id));
+        if (CanRunBackward(id)) ready.push_back(Step::Backward(id));
       }
       if (!has_loss_ && AllMade(graph_.outputs())) ready.push_back(Step::Loss());
       Append(ready[static_cast<size_t>(rng_.Between(0, static_cast<int64_t>(ready.size()) - 1))]);
       for (const TensorId id : graph_.tensors().ids()) {
-        if (is_there_[id] && rng_.Chance(drop_percent_)) is_there_[id] = false;
+        if (is_in_memory_[id] && rng_.Chance(drop_percent_)) is_in_memory_[id] = false;
       }
     }
     return std::move(schedule_);
@@ -77,7 +77,7 @@ class RandomSchedule {
     return true;
   }
 
-  bool MayRunBackward(NodeId id) const {
+  bool CanRunBackward(NodeId id) const {
     if (!has_loss_ || !has_run_[id] || has_run_backward_[id]) return false;
     for (const NodeId first : precedence_.after[id]) {
       if (!has_run_backward_[first]) return false;
@@ -88,25 +88,25 @@ class RandomSchedule {
   void Append(const Step& step) {
     if (step.kind == StepKind::kForward) return Forward(step.node());
     if (step.kind == StepKind::kLoss) {
-      Need(graph_.outputs());
+      Provide(graph_.outputs());
       has_loss_ = true;
     } else {
-      Need(graph_.node(step.node()).backward_reads);
+      Provide(graph_.node(step.node()).backward_reads);
       has_run_backward_[step.node()] = true;
     }
     schedule_.steps.push_back(step);
   }
 
   void Forward(NodeId id) {
-    Need(graph_.node(id).inputs);
+    Provide(graph_.node(id).inputs);
     has_run_[id] = true;
     schedule_.steps.push_back(Step::Forward(id));
-    for (const TensorId output : graph_.node(id).outputs) is_there_[output] = true;
+    for (const TensorId output : graph_.node(id).outputs) is_in_memory_[output] = true;
   }
 
-  void Need(const std::vector<TensorId>& tensors) {
+  void Provide(const std::vector<TensorId>& tensors) {
     for (const TensorId id : tensors) {
-      if (!graph_.is_input(id) && !is_there_[id]) Forward(graph_.tensor(id).producer);
+      if (!graph_.is_input(id) && !is_in_memory_[id]) Forward(graph_.tensor(id).producer);
     }
   }
 
@@ -116,7 +116,7 @@ class RandomSchedule {
   const BackwardPrecedence precedence_;
   IdVector<NodeId, bool> has_run_;
   IdVector<NodeId, bool> has_run_backward_;
-  IdVector<TensorId, bool> is_there_;
+  IdVector<TensorId, bool> is_in_memory_;
   bool has_loss_ = false;
   Schedule schedule_;
 };

@@ -1,5 +1,5 @@
-// Validates JSON against a JSON Schema, draft-07, with the library valijson. Only this class's
-// source includes that library, which takes half a minute to compile.
+// Validates JSON against a JSON Schema (draft-07) with the library valijson. Only
+// schema_validator.cc includes that library, because it takes half a minute to compile.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@ namespace ckplan {
 
 class SchemaValidator {
  public:
-  explicit SchemaValidator(std::string_view schema);  // Throws if the text is no schema.
+  explicit SchemaValidator(std::string_view schema);  // Throws if the text isn't a schema.
   ~SchemaValidator();
   SchemaValidator(const SchemaValidator&) = delete;
   SchemaValidator& operator=(const SchemaValidator&) = delete;

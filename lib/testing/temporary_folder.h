@@ -11,7 +11,7 @@ namespace ckplan {
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    // mkdtemp(3) replaces the six X, which it requires, by a unique suffix.
+    // mkdtemp(3) requires six X and replaces them with a unique suffix.
     std::string name = (std::filesystem::temp_directory_path() / "ckplan_XXXXXX").string();
     path_ = mkdtemp(name.data());
   }

@@ -70,9 +70,9 @@ std::vector<int64_t> LastCells(std::string row, size_t count) {
 
 TEST_CASE("curve: every step of a chain of four, worked by hand") {
   // a:4 → b:2 → c:1 → d:3; the backward of each node reads its inputs and its output. a and c end
-  // segments and are kept, d is in the last one; b passes, and is recomputed before the backward of
-  // c. Gradients are as large as their tensors. The peak, 12, is first reached at the backward of
-  // d:
+  // segments and are kept, and d is in the last one; b is dropped and recomputed before the
+  // backward of c. Gradients are as large as their tensors. The peak, 12, is first reached at the
+  // backward of d:
   //   kept a c d = 8, gradients of d and c = 4, and again at the backward of b:
   //   kept a = 4, recomputed b = 2, gradients of b and a = 6.
   // The predictions (worked out in step_prediction_test.cc) are 4, 6, 5, 8 forward and 9, 11, 10, 4
@@ -117,7 +117,7 @@ TEST_CASE("curve: the older of two plans comes first, and each row names its pla
   const std::string svg = WriteCurveSvg(curves);
   CHECK(Contains(svg, "<path class=\"mark old bold\" d=\"M90 "));
   CHECK(Contains(svg, "<path class=\"mark new bold\" d=\"M90 "));
-  CHECK(!Contains(svg, "Z\"/>"));  // There are no areas.
+  CHECK(!Contains(svg, "Z\"/>"));  // No areas.
 }
 
 TEST_CASE("curve: the kinds add up to the memory of each step, and the highest is the peak") {
@@ -225,7 +225,7 @@ TEST_CASE("curve: 100,000 steps give a picture of moderate size that misses no p
 }
 
 TEST_CASE("curve: first and later runs of a joint graph, worked by hand") {
-  // a dies at b, and is recomputed for c. The result c stays to the end of the last run.
+  // a dies at b, and is recomputed for c. The result c stays until the end of the last run.
   const JointGraph graph = *ReadJointGraphJson(
       R"({"name": "three", "ops": [{"name": "a", "time": 1, "bytes": 4, "reads": []},
           {"name": "b", "time": 1, "bytes": 2, "reads": [0]},

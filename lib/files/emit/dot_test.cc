@@ -140,7 +140,7 @@ TEST_CASE("dot: names arrive in the picture as they are") {
     const TensorGraph graph = GraphFromVertices(row.name, vertices, {{0, 1}});
     const std::string svg = Render(WriteDot(graph, nullptr));
     CAPTURE(svg);
-    // dot writes spaces and hyphens in labels as entities.
+    // dot escapes spaces and hyphens in labels.
     std::string plain;
     for (size_t at = 0; at < svg.size(); ++at) {
       const bool is_space = svg.compare(at, 6, "&#160;") == 0;
@@ -154,7 +154,7 @@ TEST_CASE("dot: names arrive in the picture as they are") {
 
 namespace {
 
-// Makes a chain of `count` nodes, named by the function.
+// Builds a chain of `count` nodes that the function names.
 template <typename NameOf>
 TensorGraph NamedChain(int32_t count, NameOf name_of) {
   std::vector<TextVertex> vertices;
@@ -179,8 +179,8 @@ std::string Folded(const TensorGraph& graph, const Plan* plan = nullptr) {
 }  // namespace
 
 TEST_CASE("folded dot: boxes are the deepest modules that are not too many") {
-  // There are 4 stages of 10 blocks of 10 nodes: the 40 blocks become boxes, the 400 nodes would be
-  // too many.
+  // The graph has 4 stages of 10 blocks of 10 nodes. The 40 blocks become boxes, because 400 nodes
+  // are too many.
   const TensorGraph graph = NamedChain(400, [](int32_t i) {
     return "/stage" + std::to_string(i / 100) + "/block" + std::to_string(i / 10) + "/op" +
            std::to_string(i) + "/run";
@@ -195,7 +195,7 @@ TEST_CASE("folded dot: boxes are the deepest modules that are not too many") {
 TEST_CASE("folded dot: without modules, segments of the plan or runs of nodes") {
   const TensorGraph graph = NamedChain(400, [](int32_t i) { return "op" + std::to_string(i); });
   const std::string text = Folded(graph);
-  CHECK(Count(text, "7 nodes\"") == 57);  // One node remains for a last box.
+  CHECK(Count(text, "7 nodes\"") == 57);  // The last box has one node.
   CHECK(text.find("op0 ... op6\\n7 nodes") != std::string::npos);
   IdVector<NodeId, bool> is_kept;
   IdVector<NodeId, int32_t> segment_of;

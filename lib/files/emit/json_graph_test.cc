@@ -98,7 +98,7 @@ TEST_CASE("graph.json: the tensors that an optimizer keeps state for") {
   CHECK(text.find("\"optimized_tensors\"") != std::string::npos);
   CHECK(ReadGraphJson(text, "g.json").value() == graph);
   CHECK(ReadGraphJson(kFull, "g.json").value().optimized().tensors.empty());
-  // 28 of 32 bytes are taken.
+  // 28 of 32 bytes are in use.
   CHECK(ReadGraphJson(tensors(", [1, 4, 1]"), "g.json").ok());
   const struct {
     const char *last, *fault;

@@ -136,7 +136,7 @@ TEST_CASE("joint graph files: the tensors that an optimizer keeps state for") {
   CHECK(OptimizedOf(WithArrivingGradients(graph)).tensors == OptimizedOf(graph).tensors);
   const std::string text = WriteJointGraphJson(graph);
   CHECK(ReadJointGraphJson(text, "g.json").value() == graph);
-  // A result may be a gradient as well, and "s" has 16 bytes.
+  // A gradient may also be a result, and "s" has 16 bytes.
   CHECK(OptimizedOf(ReadJointGraphJson(with("[[26, 2, 1]]"), "g.json").value()).bytes == Bytes(52));
   CHECK(
       JointFaults(with("[[27, 2, 1]]")) ==

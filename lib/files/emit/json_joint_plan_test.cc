@@ -1,5 +1,4 @@
-// Tests plan.json of joint graphs; json_plan_test.cc tests what is the same for both kinds of
-// graphs.
+// Tests plan.json of joint graphs. json_plan_test.cc tests what both kinds of graphs share.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
@@ -44,7 +43,7 @@ TEST_CASE("joint plan files: read(write(plan)) is the plan, and the schema accep
     REQUIRE(again.ok());
     CHECK(*again == plan);
     CHECK(WritePlanJson(*again, graph) == text);
-    // The digest without the graph has the same rows, unless nothing runs at all.
+    // The digest without the graph has the same rows unless no operation runs.
     const Result<PlanDigest> digest = ReadPlanDigest(text, "p.json");
     REQUIRE((digest.ok() || plan.schedule.steps.empty()));
     if (!digest.ok()) continue;

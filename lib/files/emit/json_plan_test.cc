@@ -21,7 +21,7 @@ std::string PlanFaults(const std::string& text, const TensorGraph& graph) {
   return FaultsOf(ReadPlanJson(text, graph, "p.json"));
 }
 
-// a ──▶ b, where b is recomputed without need.
+// a ──▶ b, where b is recomputed unnecessarily.
 Plan SmallPlan() {
   Plan plan;
   plan.request.algorithm = "chen-sqrt";

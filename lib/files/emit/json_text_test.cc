@@ -157,7 +157,7 @@ TEST_CASE("json reader: deep nesting is refused, not recursed into") {
     REQUIRE_FALSE(document.ok());
     CHECK(document.error().message.find("nest deeper than 100 levels") != std::string::npos);
   }
-  // Brackets inside a text do not nest.
+  // Brackets inside a string do not nest.
   CHECK(
       JsonDocument::Parse("\"" + std::string(500, '[') + "\\\"" + std::string(500, '{') + "\"", "f")
           .ok());

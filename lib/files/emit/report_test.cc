@@ -24,8 +24,8 @@ using nlohmann::json;
 
 constexpr std::string_view kDataBegins = "<script type=\"application/json\" id=\"data\">\n";
 
-// Returns the data that the page's script gets: the text up to the first end of a script, as
-// browsers read it.
+// Returns the data that the page's script receives: like a browser, reads up to the first end tag
+// of a script.
 std::string DataOf(const std::string& page) {
   const size_t begin = page.find(kDataBegins);
   REQUIRE(begin != std::string::npos);
@@ -139,8 +139,8 @@ TEST_CASE("report: text in a script is the same JSON") {
   CHECK(json::parse(text) == value);
 }
 
-// Computes, like the page's script (lib/files/emit/report/plan_data.js), the memory at the moment
-// of each step when use is highest.
+// Computes the maximum memory during each step like the page's script
+// (lib/files/emit/report/plan_data.js).
 void CheckMemory(const json& plan, const TracedPlan& traced) {
   const size_t steps = traced.steps().size();
   REQUIRE(plan["phases"].get<std::string>().size() == steps);
@@ -183,7 +183,7 @@ TEST_CASE("report: its data are the memory of the plan, for graphs of either kin
     const TracedPlan traced = TracePlan(*graph, plan);
     const std::vector<ReportPlan> two = {{"one", &traced}, {"two", &traced}};
     const json data = json::parse(DataOf(WriteReport(two, {})));
-    CHECK(data["graphs"].size() == 1);  // Two plans of one graph share it.
+    CHECK(data["graphs"].size() == 1);  // Two plans for the same graph share it.
     REQUIRE(data["plans"].size() == 2);
     CHECK(data["plans"][1]["peak"] == plan.figures.peak.count());
     CHECK(data["graphs"][0]["nodes"].size() == graph->node_count());

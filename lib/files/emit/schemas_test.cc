@@ -31,7 +31,7 @@ SchemaValidator ValidatorOf(std::string_view name) {
   return SchemaValidator(embedded->text);
 }
 
-// Lists the places of all values in a document, as JSON pointers.
+// Returns JSON pointers to all values in a document.
 void ListPlaces(const json& value, const json::json_pointer& at,
                 std::vector<json::json_pointer>* places) {
   places->push_back(at);
@@ -42,12 +42,11 @@ void ListPlaces(const json& value, const json::json_pointer& at,
   }
 }
 
-// Returns whether the place is only for human readers, so that ReadPlanJson ignores it.
+// Returns whether the value is only for human readers, so that ReadPlanJson ignores it.
 bool IsIgnored(const json::json_pointer& place) { return place.to_string().starts_with("/tool"); }
 
-// Damages every value of `document` in turn. Whatever the schema refuses, the reader must refuse;
-// the reader must require exactly the keys that the schema requires. Returns how many damages were
-// refused.
+// Damages every value of `document` in turn. The reader must reject whatever the schema rejects,
+// and require exactly the keys that the schema requires. Returns the number of rejected documents.
 template <typename Reads, typename Skips>
 int CompareWithReader(const SchemaValidator& judge, const json& document, Reads reads,
                       Skips skips) {
@@ -86,7 +85,7 @@ TEST_CASE("schemas: the embedded ones equal those in the folder") {
     text << file.rdbuf();
     const std::string whole = text.str();
     REQUIRE_FALSE(whole.empty());
-    // In place of this stands what lib/files/emit/table_fields.json says.
+    // The text from lib/files/emit/table_fields.json replaces this.
     const std::string marker = "\"<table_fields>\": true";
     const size_t at = whole.find(marker);
     if (at == std::string::npos) {
@@ -198,12 +197,12 @@ TEST_CASE("schemas: the difference's schema misses every key, and refuses other 
   for (const json::json_pointer& place : places) {
     CAPTURE(place.to_string());
     json damaged = text;
-    damaged[place] = 1.5;  // No value is of this kind.
+    damaged[place] = 1.5;  // No field has this type.
     CHECK_FALSE(judge.Accepts(damaged));
     if (place.empty() || !text[place.parent_pointer()].is_object()) continue;
     damaged = text;
     damaged[place.parent_pointer()].erase(place.back());
-    // Plans for a budget have no curve.
+    // Plans with a budget have no curve.
     CHECK(judge.Accepts(damaged) == (place.to_string() == "/curve"));
   }
   json damaged = text;

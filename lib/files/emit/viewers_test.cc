@@ -1,4 +1,4 @@
-// Tests the formats of external viewers by reading them back by their rules.
+// Tests the formats of external viewers by parsing them according to their specifications.
 #include "lib/files/emit/viewers.h"
 
 #include <doctest/doctest.h>
@@ -33,7 +33,7 @@ struct Field {
   std::string_view text;  // The contents of a field with a length.
 };
 
-// Splits the message into fields; REQUIREs that nothing else is in it.
+// Splits the message into fields. Fails the test if anything else is in it.
 std::vector<Field> FieldsOf(std::string_view message) {
   size_t at = 0;
   const auto varint = [&] {
@@ -60,7 +60,7 @@ std::vector<Field> FieldsOf(std::string_view message) {
   return fields;
 }
 
-// Returns the first field with that number; there must be one.
+// Returns the first field with that number, which must exist.
 Field FieldOf(std::string_view message, uint64_t number) {
   for (const Field& field : FieldsOf(message)) {
     if (field.number == number) return field;
@@ -78,8 +78,7 @@ struct TrackEvent {
 
 // ---- Pickle ----
 
-// Reads the opcodes that pickles of texts, integers, lists and dictionaries need, by the definition
-// of the format.
+// Interprets the opcodes for strings, integers, lists and dictionaries.
 class Unpickler {
  public:
   explicit Unpickler(std::string_view bytes) : bytes_(bytes) {}
@@ -285,7 +284,7 @@ TEST_CASE("memory-viz: blocks are allocated and freed in the arena as the plan s
     }
     CHECK(live.empty());
     CHECK(highest == random.plan.figures.peak.count());
-    // The viewer fails if there are categories without this one.
+    // The viewer fails if other categories exist but this one does not.
     CHECK(std::count(categories.begin(), categories.end(), "unknown") == 1);
   }
 }

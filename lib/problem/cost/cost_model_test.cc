@@ -57,7 +57,7 @@ TEST_CASE("cost: every preset has all rates and a memory size") {
     CHECK(device.bytes_per_second > 1e10);
     CHECK(device.launch_ns > 0);
     CHECK(device.memory >= Bytes(int64_t{6} << 30));
-    // Tensor cores take twice as many FP8 as 16-bit values, to the rounding of data sheets.
+    // Tensor cores process FP8 twice as fast as 16-bit values, up to rounding in data sheets.
     if (device.fp8_matrix_flops_per_second) {
       const double ratio =
           *device.fp8_matrix_flops_per_second / device.half_matrix_flops_per_second;
@@ -72,7 +72,7 @@ TEST_CASE("cost: every preset has all rates and a memory size") {
 TEST_CASE("cost: rates of FP8 and links to the host are those of the data sheets") {
   const struct {
     const char* name;
-    double fp8;  // In TFLOPS without sparsity; 0: the device has none.
+    double fp8;  // In TFLOPS without sparsity; 0 if the device has no FP8.
     const char* link;
     double each_way;  // In GB/s.
   } kRows[] = {
@@ -95,7 +95,7 @@ TEST_CASE("cost: rates of FP8 and links to the host are those of the data sheets
 }
 
 TEST_CASE("cost: a product of 16-bit tensors costs what the device's 16-bit rate says") {
-  // 989.4 TFLOP take a second in 16 bits, and two seconds in TF32. The rate of FP8 counts nowhere.
+  // 989.4 TFLOP take a second in 16 bits, and two seconds in TF32. The FP8 rate is not used.
   CostModel model = ParseCostModel("flops:h100-80g").value();
   OpWork work;
   work.uses_matrix_units = true;
@@ -112,8 +112,8 @@ TEST_CASE("cost: a product of 16-bit tensors costs what the device's 16-bit rate
 
 TEST_CASE("cost: the cards that the papers measured on are presets") {
   // Each core does two operations per cycle: Kusumoto et al.'s Tesla K40c has 2 * 2880 * 745 MHz =
-  // 4.2912e12, Chen et al.'s Titan X has 2 * 3072 * 1075 MHz = 6.6048e12. Each row takes its device
-  // one second of arithmetic and one of memory traffic; a launch adds 5,000 ns.
+  // 4.2912e12, Chen et al.'s Titan X has 2 * 3072 * 1075 MHz = 6.6048e12. Each row needs one second
+  // of arithmetic and one of memory traffic on its device; a launch adds 5,000 ns.
   struct Row {
     const char* name;
     int64_t flops, traffic;
@@ -190,7 +190,7 @@ const std::string kRow = R"({"name": "a", "description": "A card",
 
 std::string Document(const std::string& rows) { return R"({"devices": [)" + rows + "]}"; }
 
-// The row with the text, which must be in it, replaced.
+// Replaces a text in the row, which must contain it.
 std::string With(const std::string& text, const std::string& other) {
   std::string row = kRow;
   const size_t at = row.find(text);
@@ -242,7 +242,7 @@ TEST_CASE("devices: a GPU that cuDNN is asked about is found among those that ar
   CHECK(FindCudaDevice("h100").value().name == "h100-80g");
   CHECK(FindCudaDevice("a100").value().name == "a100-80g");
   CHECK(FindCudaDevice("b200-180g").value().name == "b200-180g");
-  CHECK_FALSE(FindDevice("a100").ok());  // There are two that begin so.
+  CHECK_FALSE(FindDevice("a100").ok());  // Two names begin with this.
   const auto none = FindCudaDevice("t4-16g");
   REQUIRE_FALSE(none.ok());
   CHECK(none.error().code == ErrorCode::kUsage);

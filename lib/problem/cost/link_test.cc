@@ -62,12 +62,12 @@ TEST_CASE("link: a copy takes its latency and its bytes, rounded up") {
   CHECK(link.TimeOf(CopyWay::kOut, Bytes(0)) == Cost(10));
   CHECK(link.TimeOf(CopyWay::kOut, Bytes(4)) == Cost(12));
   CHECK(link.TimeOf(CopyWay::kOut, Bytes(5)) == Cost(13));
-  // From 2^33 bytes on, it is computed with more bits.
+  // From 2^33 bytes on, the computation needs more than 64 bits.
   CHECK(link.TimeOf(CopyWay::kOut, Bytes((int64_t{1} << 33) - 1)) == Cost(4'294'967'306));
   CHECK(link.TimeOf(CopyWay::kOut, Bytes(int64_t{1} << 33)) == Cost(4'294'967'306));
   CHECK(link.TimeOf(CopyWay::kOut, Bytes((int64_t{1} << 33) + 1)) == Cost(4'294'967'307));
   CHECK(link.TimeOf(CopyWay::kIn, Bytes(2)) == Cost(666'666'667 + 10));
-  // 2^56 bytes at one byte a second are more nanoseconds than 64 bits hold.
+  // At one byte per second, the nanoseconds for 2^56 bytes exceed 64 bits.
   const Link slow{"pcie4", 1, 1, 0, Duplex::kFull};
   CHECK(slow.TimeOf(CopyWay::kOut, Bytes(int64_t{1} << 56)) == kLongestCopy);
 }

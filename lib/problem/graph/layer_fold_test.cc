@@ -10,7 +10,7 @@
 namespace ckplan {
 namespace {
 
-// Returns the graph of the text. A node's operator is its name up to a digit: "Conv1" is a Conv.
+// Parses the text. A node's operator is its name up to the first digit: "Conv1" is a Conv.
 TensorGraph GraphOfOps(std::string_view text) {
   TensorGraphParts parts = PartsOf(GraphFromText(text));
   for (Node& node : parts.nodes)
@@ -49,7 +49,7 @@ TEST_CASE("layers: a bias joins the product before it, an addition of two result
 TEST_CASE("layers: an activation shares the layer of whatever it alone reads") {
   CHECK(LayersOf("Conv1:8 -> Add1:8 -> Relu1:8 -> Conv2:8; Conv1 -> Conv3:8 -> Add1") ==
         Layers{"Conv1", "Conv3", "Add1 Relu1", "Conv2"});
-  // The pre-activation order: the normalisation follows no convolution.
+  // Pre-activation order: the normalisation does not follow a convolution.
   CHECK(LayersOf("Concat1:8 -> BatchNormalization1:8 -> Relu1:8 -> Conv1:4") ==
         Layers{"Concat1", "BatchNormalization1 Relu1", "Conv1"});
   // The normalisation follows an activation, not a convolution.

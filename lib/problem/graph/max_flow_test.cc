@@ -25,7 +25,8 @@ struct Network {
 };
 
 // The first node is a source and the last a sink. Infinite arcs lead from nodes other than the
-// first to higher nodes other than the last, so they never tie a source to a sink.
+// first to higher nodes other than the last, so no path of infinite arcs connects the source to
+// the sink.
 Network RandomNetwork(Rng& rng) {
   Network network;
   network.node_count = static_cast<int32_t>(rng.Between(2, 9));
@@ -51,7 +52,7 @@ struct Cuts {
   uint32_t largest = 0;   // The union of these sides.
 };
 
-// Tries every set of nodes.
+// Finds minimum cuts by trying every set of nodes.
 Cuts NaiveCuts(const Network& network) {
   Cuts cuts;
   for (uint32_t side = 0; side < (uint32_t{1} << network.node_count); ++side) {
@@ -142,7 +143,7 @@ TEST_CASE("max flow: capacities may come near to the limit") {
 }
 
 TEST_CASE("max flow: many levels with dead ends") {
-  // A long chain of capacity 2 whose nodes each lead into a dead end as well.
+  // A long chain of capacity 2. Each node also has an arc to a dead end.
   constexpr int32_t kLength = 2000;
   MaxFlow flow(2 * kLength);
   flow.SetTerminal(0, Terminal::kSource);

@@ -8,7 +8,7 @@
 namespace ckplan {
 namespace {
 
-// a makes t0 (4 bytes); b reads it and makes t1 (2 bytes).
+// a writes t0 (4 bytes); b reads it and writes t1 (2 bytes).
 TensorGraphParts TwoNodes() {
   TensorGraphParts parts;
   parts.name = "two";

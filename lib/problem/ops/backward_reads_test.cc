@@ -58,7 +58,7 @@ TEST_CASE("backward reads: as the letters of the table say, and only for request
       {{"Attention", "f1x1x2x4 f1x1x2x4 f1x1x2x4 f2x2 -> f1x1x2x4"},
        "x0 x1 x2 s",
        "x0 x1 x2 x3 y0 s"},
-      // Scores are computed again, and masked again.
+      // Backward recomputes the scores and applies the mask to them.
       {{"FusedAttention", "f1x1x2x4 f1x1x2x4 f1x1x2x4 b2x2~ f2x2 -> f1x1x2x4",
         "batch=1 heads=1 key_heads=1 queries=2 keys=2 size=4 value_size=4 mask_dims=[1,1,2,2] "
         "bias_dims=[1,1,2,2]"},
@@ -85,8 +85,7 @@ TEST_CASE("backward reads: an unknown operator reads everything") {
   CHECK(ReadsOf(reference::SpecOfCase({"Unheard", "f2 i2 _ -> f2 i2"})) == "x0 x1 y0 y1");
 }
 
-// Writes the statistic as "moments 24", or as "" if nothing is saved. All outputs that are present
-// are stored.
+// Formats the statistic as "moments 24", or as "" if forward saves nothing. All outputs are stored.
 std::string Saved(const OpSpec& spec, Autograd autograd = Autograd::kMinimal) {
   std::vector<bool> is_stored;
   for (const Operand& output : spec.outputs) is_stored.push_back(output.is_present);
@@ -136,7 +135,7 @@ TEST_CASE("statistics: sizes worked out by hand") {
     CAPTURE(std::string(row.op.operands));
     CHECK(Saved(spec) == row.minimal);
     CHECK(Saved(spec, Autograd::kTorch) == row.torch);
-    // On a GPU a mask has one byte for each element; all else is as on the CPU.
+    // On a GPU a mask has one byte per element; the rest is as on the CPU.
     const bool is_dropout = spec.type == "Dropout";
     CHECK(Saved(spec, Autograd::kTorchCuda) == (is_dropout ? "mask 6" : row.torch));
   }

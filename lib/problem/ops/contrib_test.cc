@@ -1,4 +1,4 @@
-// Operands and attributes that operators of com.microsoft refuse, as ONNX Runtime 1.32 does.
+// Operators of com.microsoft reject the operands and attributes that ONNX Runtime 1.32 rejects.
 #include "lib/problem/ops/contrib.h"
 
 #include <doctest/doctest.h>

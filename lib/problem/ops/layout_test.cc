@@ -65,7 +65,7 @@ TEST_CASE("element order: Slice cuts the axes where they lie in memory, and keep
   Operand list{true, ElementType::kInt64, {2}};
   slice.inputs = {Tensor({2, 5, 6, 7}, true), list, list, list};
   slice.outputs = {Tensor({2, 5, 3, 4}, true)};
-  CHECK_FALSE(HasStoredOrder(slice));  // Its axes are not known.
+  CHECK_FALSE(HasStoredOrder(slice));  // Its axes are unknown.
   slice.inputs[3].known = KnownValue{{2, -1}, {}};
   REQUIRE(HasStoredOrder(slice));
   const OpSpec stored = InStoredOrder(slice);

@@ -1,5 +1,5 @@
-// Operands and attributes that convolutions, pools, recurrent layers, attention, products,
-// normalisations and losses refuse.
+// Tests which operands and attributes are rejected by convolutions, pools, recurrent layers,
+// attention, products, normalisations and losses.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -74,7 +74,7 @@ TEST_CASE("refusals: pools") {
        "output is 4, but its windows give 3"},
       {{"AveragePool", "f1x1x8 -> f1x1x5", "kernel_shape=[3] strides=[2] ceil_mode=1"},
        "output is 5, but its windows give 4"},
-      // The window that rounding up adds would begin in the padding.
+      // Rounding up would add a window that begins in the padding.
       {{"AveragePool", "f1x1x2 -> f1x1x2", "kernel_shape=[3] strides=[3] pads=[1,1] ceil_mode=1"},
        "output is 2, but its windows give 1"},
       {{"MaxPool", "f1x1x8 -> f1x1x3", "kernel_shape=[3] strides=[2] ceil_mode=1"},

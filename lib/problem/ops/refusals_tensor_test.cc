@@ -1,5 +1,5 @@
-// Operands and attributes that elementwise operators, reductions, data movements, generators,
-// gathering, resizing and rotary embeddings refuse, and those that every operator refuses.
+// Tests which operands and attributes are rejected by elementwise operators, reductions, data
+// movements, generators, gathering, resizing, rotary embeddings, and by every operator.
 #include <doctest/doctest.h>
 
 #include "lib/executor/reference/check_op.h"

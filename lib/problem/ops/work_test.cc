@@ -97,7 +97,7 @@ TEST_CASE("work: attention counts two products and a softmax for each query and 
   const int64_t flops = int64_t{2 * 3 * 10 * 12} * (2 * (16 + 8) + 14);
   CHECK(WorkOfCase({"Attention", "f2x3x10x16 f2x3x12x16~ f2x3x12x8~ -> f2x3x10x8"}).forward_flops ==
         flops);
-  // Heads lie side by side in one axis, and four of the keys come from the past.
+  // One axis contains all heads, and four of the keys come from the past.
   const reference::CaseRow joined = {
       "Attention", "f2x10x48 f2x8x48~ f2x8x24~ _ f2x3x4x16~ f2x3x4x8~ -> f2x10x24",
       "q_num_heads=3 kv_num_heads=3"};

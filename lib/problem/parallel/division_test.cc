@@ -15,7 +15,7 @@ namespace {
 
 using Kind = Parameter::Kind;
 
-// Makes a parameter of floats that these nodes read.
+// Returns a float parameter that these nodes read.
 Parameter FloatsOf(Kind kind, int64_t rows, int64_t columns, std::vector<int> readers) {
   Parameter parameter{"w", kind, Bytes(4 * rows * columns), rows * columns, rows, {}};
   for (const int reader : readers) parameter.readers.emplace_back(reader);
@@ -34,7 +34,7 @@ const std::vector<Parameter> kLayer = {FloatsOf(Kind::kTrained, 10, 3, {0}),
 
 TEST_CASE(
     "sharding: zero1 divides the optimizer's state, as one list padded to twice the devices") {
-  // 37 elements are padded to 40 = 5 * 2 * 4, of which each device has 10.
+  // 37 elements are padded to 40 = 5 * 2 * 4, so each device has 10.
   CHECK(Shard(kLayer, ShardingSystem::kZero1, 4) ==
         ShardedConstants{Bytes(148 + 20), Bytes(148), Bytes(40), Bytes(0), {{10, 4, 1}}});
 }
@@ -46,8 +46,8 @@ TEST_CASE("sharding: zero2 divides gradients as well, which are whole while a no
 
 TEST_CASE(
     "sharding: zero3 divides each parameter by its elements, and keeps small parameters whole") {
-  // Each device has ceil(30 / 4) = 8 and ceil(7 / 4) = 2 elements; gathered are 32 elements and 8
-  // persistent ones. The gradient of the matrix is whole as well.
+  // Each device has ceil(30 / 4) = 8 and ceil(7 / 4) = 2 elements; 32 elements are gathered, and 8
+  // are persistent. The gradient of the matrix is not divided either.
   CHECK(Shard(kLayer, ShardingSystem::kZero3, 4) ==
         ShardedConstants{Bytes(40 + 20), Bytes(40), Bytes(40), Bytes(160 + 120), {{10, 4, 1}}});
   // 100,001 elements exceed the limit for persistence: ceil(100001 / 4) = 25001, so 100,004 are
@@ -61,8 +61,8 @@ TEST_CASE(
 }
 
 TEST_CASE("sharding: fsdp divides each parameter by the rows of its first dimension") {
-  // Each device has ceil(10 / 4) = 3 rows of 12 bytes and ceil(7 / 4) = 2 of 4. Gathered are 12
-  // rows; the gradient is whole as well.
+  // Each device has ceil(10 / 4) = 3 rows of 12 bytes and ceil(7 / 4) = 2 of 4. 12 rows
+  // are gathered. The gradient is not divided either.
   CHECK(Shard(kLayer, ShardingSystem::kFsdp, 4) ==
         ShardedConstants{
             Bytes(36 + 8 + 20), Bytes(44), Bytes(44), Bytes(144 + 120), {{2, 4, 1}, {9, 4, 1}}});
@@ -73,7 +73,7 @@ TEST_CASE("sharding: fsdp divides each parameter by the rows of its first dimens
 }
 
 TEST_CASE("sharding: the node that needs the most whole memory counts") {
-  // Node 2 reads both matrices; node 0 reads one of them as well.
+  // Node 2 reads both matrices; node 0 also reads one of them.
   const std::vector<Parameter> shared = {FloatsOf(Kind::kTrained, 8, 1, {0, 2}),
                                          FloatsOf(Kind::kTrained, 16, 1, {2}),
                                          FloatsOf(Kind::kTrained, 20, 1, {1})};
@@ -109,7 +109,7 @@ TEST_CASE("sharding: text") {
   CHECK(TextOf({ShardingSystem::kZero3, 64}) == "zero3:64");
 }
 
-// The devices together hold at least the whole, and the excess is at most one unit of each
+// Together, the devices store each parameter completely. Padding adds at most one unit of each
 // parameter per device.
 TEST_CASE("sharding: all devices together hold everything, and little more") {
   Rng rng(20);
@@ -150,9 +150,9 @@ TEST_CASE("sharding: all devices together hold everything, and little more") {
   }
 }
 
-// Counts the most micro-batches that wait for backward in a stage, by running the schedule as its
-// authors draw it: a stage of 1F1B runs forward once for each later stage, and then alternates
-// forward and backward.
+// Counts the maximum number of micro-batches that wait for backward in a stage, by following the
+// schedule as its authors draw it: a stage of 1F1B runs forward once for each later stage, and then
+// alternates forward and backward.
 int64_t CountedInFlight(const PipelineStage& stage, int64_t micro_batches,
                         PipelineSchedule schedule) {
   const bool is_gpipe = schedule == PipelineSchedule::kGPipe;
@@ -247,7 +247,7 @@ TEST_CASE("pipeline: cuts that do not make these stages are refused") {
   }
 }
 
-// Returns the least cost of the costliest stage over all ways to cut.
+// Returns the minimum over all cuts of the cost of the most expensive stage.
 Cost LeastOfCuts(const std::vector<Cost>& costs, size_t begin, int64_t stages) {
   Cost sum;
   if (stages == 1) {

@@ -7,7 +7,7 @@
 namespace ckplan {
 namespace {
 
-// Copies take one unit of time a byte.
+// Copies take one unit of time per byte.
 Link SlowLink() {
   Link link;
   link.out_bytes_per_second = link.in_bytes_per_second = 1'000'000'000;
@@ -24,7 +24,7 @@ std::string TextOf(const CopyPlan& plan) {
   return text;
 }
 
-// A value of 4 bytes that run 0 makes and run 1 reads, and that comes back for run 4.
+// A value of 4 bytes that run 0 writes, run 1 reads, and run 4 reads after a copy back.
 Absence FourBytes() { return {7, 4, 0, 1, 4, 1, 4}; }
 
 }  // namespace
@@ -43,7 +43,7 @@ TEST_CASE("copies: begin as soon as the value is made, and end just in time") {
 TEST_CASE("copies: a run waits for memory until a copy out is complete") {
   const CopyTask task = {{2, 2, 2, 4, 1}, {4, 4, 8, 0, 4}, {FourBytes()}};
   CopyScheduler scheduler(SlowLink());
-  // Run 2 starts at 6 instead of 4, since both together would take 12 bytes.
+  // Run 2 starts at 6 instead of 4, because both values together need 12 bytes.
   CHECK(scheduler.Run(task, 11).end == 13);
   CHECK(TextOf(scheduler.Run(task, 11)) == "out 7 before 1; drop 7 before 2; in 7 before 3; ");
   CHECK(scheduler.Run(task, 12).end == 11);
@@ -72,7 +72,8 @@ TEST_CASE(
 
 TEST_CASE(
     "copies: of several values that wait for the link, those read last first are dropped first") {
-  // The copies take from 1 to 5, from 5 to 9 and from 9 to 13. Run 3 needs the room of two.
+  // The copies take from 1 to 5, from 5 to 9 and from 9 to 13. Run 3 needs the memory of two
+  // values.
   const Absence first = {1, 4, 0, 0, 5, 0, 5};
   const Absence second = {2, 4, 0, 1, 6, 1, 6};
   const Absence third = {3, 4, 0, 2, 4, 2, 4};

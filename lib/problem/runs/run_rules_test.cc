@@ -57,9 +57,9 @@ TEST_CASE("run rules: what is recomputed runs again before the backward pass rea
   CHECK_FALSE(Satisfies(rules, LetterRuns("abcBA")));
   CHECK(Constrained(rules, "abcBA") == "abcbBA");
   CHECK(Constrained(rules, "abcbBA") == "abcbBA");
-  rules.is_recomputed[0] = true;  // The second run of b is in the backward pass as well.
+  rules.is_recomputed[0] = true;  // The second run of b is also in the backward pass.
   CHECK(Constrained(rules, "abcBA") == "abcabBA");
-  // A second run within the forward pass does not serve the backward pass.
+  // A second run in the forward pass does not count as recomputation for the backward pass.
   CHECK(Constrained(rules, "ababcBA") == "ababcabBA");
   CHECK(Constrained(rules, "abbcBA") == "abbcabBA");
 }
@@ -82,7 +82,7 @@ TEST_CASE("run rules: operations run again if the backward pass reads them, also
   CHECK(ForcedToRunAgain(rules, all) == std::vector<bool>(5));
   rules.is_recomputed = {true, true, false, false, false};
   CHECK(ForcedToRunAgain(rules, all) == rules.is_recomputed);
-  rules.producers[4] = {1, 3};  // No backward operation reads a, but b does, which runs again.
+  rules.producers[4] = {1, 3};  // No backward operation reads a, but b does, and b is repeated.
   CHECK(ForcedToRunAgain(rules, all) == rules.is_recomputed);
   CHECK(ForcedToRunAgain(rules, {true, true, true, false, false}) == std::vector<bool>(5));
 }
@@ -113,7 +113,7 @@ TEST_CASE("run rules: random plans that are made to obey are plans, and obey") {
     const Result<Simulation> simulation = Simulator(graph).Run(constrained);
     REQUIRE_MESSAGE(simulation.ok(), simulation.error().message);
     changed += constrained == runs ? 0 : 1;
-    // Operations that must run twice do.
+    // Checks that operations that must run twice do.
     std::vector<bool> ran(rules.producers.size());
     for (const OpId op : constrained) ran[static_cast<size_t>(op.index())] = true;
     const std::vector<bool> forced = ForcedToRunAgain(rules, ran);

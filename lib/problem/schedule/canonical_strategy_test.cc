@@ -32,7 +32,7 @@ TEST_CASE("canonical: Eq. 1 and Eq. 2 on a chain, worked by hand") {
 }
 
 TEST_CASE("canonical: the last two terms of Eq. 2 may overlap and are both counted") {
-  // L = {a}: its successors are b and c; b, the other predecessor of c, lies outside L as well.
+  // L = {a}: its successors are b and c. The other predecessor of c, b, is also outside L.
   //   M1 = 2 * 1 + M({b, c}) + M({b}) = 2 + 6 + 2
   const TensorGraph graph = GraphFromText("a:1 -> b:2 -> c:4; a -> c");
   const VertexGraph vertices(graph);
@@ -74,7 +74,7 @@ std::string TextOf(const TensorGraph& graph, const Schedule& schedule) {
   return text;
 }
 
-// Any cuts of the order of the nodes make lower sets.
+// Every prefix of the node order is a lower set.
 LowerSetSequence RandomSequence(Rng& rng, const TensorGraph& graph) {
   LowerSetSequence sequence;
   const int64_t cut_percent = rng.Between(0, 60);

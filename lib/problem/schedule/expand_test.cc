@@ -118,7 +118,7 @@ TEST_CASE("expand: for any order, of all orders those are plans that are trainin
       const bool is_plan = runs.Run(order).ok();
       const bool is_step = schedules.Run(schedule).ok();
       if (is_plan != is_step) {
-        // Sums are added up in another order.
+        // Sums use a different order of additions.
         CHECK(is_step);
         CHECK(IsMirrored(schedule));
         ++mirrored_otherwise;
@@ -131,7 +131,8 @@ TEST_CASE("expand: for any order, of all orders those are plans that are trainin
 }
 
 TEST_CASE("expand: gradients of parameters arrive with the backward of their node") {
-  //   a:4 → b:2 → c:3; of 100 bytes of gradients b makes 10 and a 7, the others are nobody's.
+  //   a:4 → b:2 → c:3; of 100 bytes of parameter gradients, b computes 10, a computes 7, and
+  //   the rest belongs to no node.
   TensorGraphParts parts = PartsOf(GraphFromText("a:4 -> b:2 -> c:3"));
   parts.parameter_gradients = Bytes(100);
   parts.nodes[NodeId(0)].parameter_gradients = Bytes(7);
@@ -189,7 +190,7 @@ TEST_CASE("expand: every graph that can be has a step that can be") {
     CAPTURE(seed);
     Rng rng(seed);
     TensorGraph largest = RandomGraph(rng);
-    // Doubled until the totals overflow.
+    // Doubles the figures until the totals overflow.
     for (bool is_larger = true; is_larger;) {
       TensorGraphParts parts = PartsOf(largest);
       for (Tensor& tensor : parts.tensors) tensor.bytes += tensor.bytes + Bytes(1);

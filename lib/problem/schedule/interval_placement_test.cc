@@ -78,7 +78,7 @@ std::vector<LiveInterval> FullIntervals(Rng& rng, size_t count, int64_t total) {
   return intervals;
 }
 
-// Cuts a slab into `count` pieces, which fit it again without a gap.
+// Cuts a slab into `count` pieces, which together fill it without gaps.
 std::vector<LiveInterval> CutSlab(Rng& rng, size_t count, int64_t times, int64_t capacity) {
   std::vector<LiveInterval> pieces = {{0, times, capacity}};
   while (pieces.size() < count) {
@@ -156,7 +156,7 @@ TEST_CASE("interval placement: the least capacity is the one that trying all off
     CHECK(PlaceWithin(intervals, least - 1).outcome == PlacementOutcome::kImpossible);
     if (MaxLiveTotal(intervals) < least) ++above_bound;
   }
-  CHECK(above_bound >= 5);  // Otherwise the total alone would pass for the search.
+  CHECK(above_bound >= 5);  // Otherwise a bound from the total alone would pass the test.
 }
 
 TEST_CASE("interval placement: slabs that were cut are put together again") {

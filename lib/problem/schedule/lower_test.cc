@@ -29,7 +29,7 @@ TensorGraph EqualChain(int32_t layers) {
   return GraphFromVertices("chain", vertices, edges);
 }
 
-// Makes one block of each node.
+// Puts each node in its own block.
 RecursiveSplit SplitOfEachNode(const TensorGraph& graph, int32_t kept_per_level) {
   RecursiveSplit split;
   for (const NodeId id : graph.nodes().ids()) split.block_of.push_back(id.index());
@@ -38,7 +38,7 @@ RecursiveSplit SplitOfEachNode(const TensorGraph& graph, int32_t kept_per_level)
   return split;
 }
 
-// Node numbers are a topological order, so any cuts of that order make blocks.
+// Node numbers are a topological order, so it can be cut into blocks anywhere.
 RecursiveSplit RandomSplit(Rng& rng, const TensorGraph& graph) {
   RecursiveSplit split;
   const int64_t cut_percent = rng.Between(0, 100);
@@ -67,7 +67,7 @@ std::string TextOf(const Schedule& schedule) {
   return text;
 }
 
-// Returns whether a forward run makes outputs that are not read before they are made again.
+// Returns whether a forward run's outputs are recomputed before any step reads them.
 bool IsUnread(const TensorGraph& graph, const Schedule& schedule, size_t k) {
   const std::vector<TensorId>& outputs = graph.node(schedule.steps[k].node()).outputs;
   for (size_t later = k + 1; later < schedule.steps.size(); ++later) {
@@ -338,7 +338,7 @@ TEST_CASE("mirror counts: the printed algorithm on random graphs") {
     for (const NodeId v : graph.nodes().ids()) allowed += m[v];
   }
   CHECK(copies > 1000);
-  CHECK(allowed > copies);  // Some copies are needed by no gradient.
+  CHECK(allowed > copies);  // No gradient needs some of the copies.
 }
 
 namespace {

@@ -25,7 +25,7 @@ Schedule BackwardIn(const TensorGraph& graph, const std::vector<int32_t>& order)
   return schedule;
 }
 
-// Counts the orders of the backward steps that are training steps of the graph.
+// Counts the valid orders of the backward steps.
 int CountOrders(const TensorGraph& graph) {
   std::vector<int32_t> order;
   for (const NodeId id : graph.nodes().ids()) order.push_back(id.index());
@@ -46,7 +46,7 @@ TensorGraph WithSharedParameter(const TensorGraph& graph, const std::vector<int3
 }  // namespace
 
 TEST_CASE("backward order: contributions to one gradient keep their order, others are free") {
-  // The drawing of the header has one order.
+  // The graph in the header has one order.
   CHECK(CountOrders(GraphFromText("a:1 -> b:1 -> e:1; a -> c:1 -> e; a -> d:1 -> e")) == 1);
   // Three chains start at the graph's input, which needs no gradient, so b2 may run before or after
   // c, and so on: 6! / (2! 2! 2!) orders.

@@ -299,7 +299,7 @@ TEST_CASE("runs: a write takes over the memory of a read that dies, and of no ot
   parts.ops[OpId(1)].in_place = {{ValueId(2), ValueId(1)}};
   const JointGraph graph = JointGraph::Create(std::move(parts)).value();
   Simulator simulator(graph);
-  // b_b reads a, so a lives on.
+  // b_b reads a, so a stays in memory.
   CHECK(simulator.Run(OwnOrder(graph))->peak == Bytes(4 + 4 + 1 + 2));
   // a runs again before b_b, so f_b is the last to read its first version. b_c holds b, c and
   // grad_c.

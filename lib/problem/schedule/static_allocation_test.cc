@@ -17,7 +17,7 @@
 namespace ckplan {
 namespace {
 
-// For each gradient's buffer: the buffer whose memory it takes over, or -1. It checks all buffers
+// Returns, for each gradient's buffer, the buffer whose memory it reuses, or -1. Checks all buffers
 // that die at the gradient's step. It is valid for graphs without pass-through gradients, where
 // every buffer that a backward step begins is a contribution to the gradient of an input.
 class NaiveTakeovers {
@@ -74,7 +74,7 @@ class NaiveTakeovers {
   std::vector<int> taken_over_;
 };
 
-// The counter-and-tag algorithm in its plainest form: at each tick it visits all buffers and tags.
+// The counter-and-tag algorithm in its simplest form: each tick visits all buffers and tags.
 class NaiveSharing {
  public:
   NaiveSharing(const Timeline& timeline, const std::vector<int>& taken_over)
@@ -102,7 +102,7 @@ class NaiveSharing {
   bool IsLive(size_t i, int64_t tick) const {
     return buffers_[i].begin <= tick && tick < buffers_[i].end;
   }
-  // Two buffers in one piece of memory count once.
+  // Two buffers in the same memory count once.
   Bytes LiveAt(int64_t tick) const {
     Bytes live;
     for (size_t i = 0; i < buffers_.size(); ++i) {
@@ -171,7 +171,7 @@ TensorGraph TwoLayers() {
 
 }  // namespace
 
-// The gradients are those of c, b and a. The gradient of a takes over the memory of c's, which
+// The gradients are those of c, b and a. The gradient of a reuses the memory of c's, which
 // grows from 2 to 4 bytes.
 TEST_CASE("static allocation: a chain of three, by hand") {
   const TensorGraph graph = GraphFromText("a:4 -> b:4 -> c:2");

@@ -23,7 +23,7 @@ StepMemory Memory(int64_t kept, int64_t passing, int64_t recomputed, int64_t gra
           Bytes(after)};
 }
 
-// What a buffer holds during a step: the last version made in it up to that step.
+// The contents of a buffer during a step: the last version written to it up to that step.
 MemoryKind KindAt(const Timeline& timeline, size_t buffer, int32_t step) {
   if (timeline.buffers[buffer].kind == BufferKind::kGradient) return MemoryKind::kGradients;
   MemoryKind kind = MemoryKind::kWorkspace;
@@ -35,7 +35,7 @@ MemoryKind KindAt(const Timeline& timeline, size_t buffer, int32_t step) {
   return kind;
 }
 
-// What is in memory right after a tick of a step, computed from the definition.
+// The contents of memory right after a tick of a step, computed from the definition.
 ByKind LiveAt(const Timeline& timeline, int64_t tick, int32_t step) {
   ByKind live;
   for (size_t i = 0; i < timeline.buffers.size(); ++i) {

@@ -22,12 +22,12 @@ namespace ckplan {
 
 namespace {
 
-// a (8 bytes) ─▶ b (2) ─▶ c (1) ─▶ d (2), which reads a as well; d is the result.
+// a (8 bytes) ─▶ b (2) ─▶ c (1) ─▶ d (2), which also reads a; d is the result.
 JointGraph Skip() {
   return GraphOfOps({{"a", 8, 10, {}}, {"b", 2, 20, {0}}, {"c", 1, 30, {1}}, {"d", 2, 5, {0, 2}}});
 }
 
-// One nanosecond a byte each way, and one for each copy.
+// One nanosecond per byte in each direction, and a latency of one nanosecond.
 const Link kLink{"pcie4", 1'000'000'000, 1'000'000'000, 1, Duplex::kFull};
 
 Step Op(int32_t op) { return Step::Run(OpId(op)); }
@@ -99,7 +99,8 @@ TEST_CASE("transfers: copies of both ways share a half-duplex link") {
   const TrainingStep step = TrainingStep(graph).WithLink(&kLink);
   Link half = kLink;
   half.duplex = Duplex::kHalf;
-  // a leaves from 1 to 42, b from 42 to 103. With its own link, a is back at 83; else at 144.
+  // a leaves from 1 to 42, b from 42 to 103. With separate links, a is back at 83; otherwise at
+  // 144.
   CHECK(TransfersOver(kLink, step, InSteps(steps)).makespan == Cost(104));
   CHECK(TransfersOver(half, step, InSteps(steps)).makespan == Cost(145));
 }
@@ -122,7 +123,7 @@ TEST_CASE("transfers: a copy on the host stays good for another run and a second
   const JointGraph graph =
       GraphOfOps({{"a", 8, 10, {}}, {"b", 2, 20, {0}}, {"c", 1, 30, {0, 1}}, {"d", 2, 5, {0, 2}}});
   const TrainingStep step = TrainingStep(graph).WithLink(&kLink);
-  // b needs a from its producer, c from the host, d from the host once more.
+  // b needs a from its producer, c from the host, d from the host again.
   const Schedule schedule = InSteps({Op(0), Step::Out(kA), Step::Drop(kA), Op(0), Op(1),
                                      Step::In(kA), Op(2), Step::In(kA), Op(3)});
   const Simulation simulation = Simulator(step).Run(schedule).value();

@@ -18,10 +18,10 @@ using Mask = uint32_t;
 Mask Bit(int32_t i) { return Mask{1} << i; }
 
 struct State {
-  Mask live = 0;  // The values that are in memory.
+  Mask live = 0;  // The values in memory.
   Mask ran = 0;   // The operations that have run.
-  // These two change only if there are rules (lib/problem/runs/run_rules.h).
-  Mask late = 0;           // The operations that ran again after the end of the forward pass.
+  // These two change only if rules are given (lib/problem/runs/run_rules.h).
+  Mask late = 0;           // The operations that were repeated after the forward pass.
   bool has_ended = false;  // Whether the forward pass has ended.
   auto operator<=>(const State&) const = default;
 };
@@ -58,13 +58,12 @@ class StateSpace {
     return (state.ran & required_) == required_ && (state.live & results_) == results_;
   }
 
-  // Adds the runs of `op`: one for each choice of the reads that its writes take over, which then
-  // die.
+  // Adds the possible runs of `op`: one for each choice of reads whose memory its writes reuse.
   void AddRuns(const State& state, int32_t op, std::vector<Move>* moves) const {
     const auto at = static_cast<size_t>(op);
     const bool has_run = (state.ran & Bit(op)) != 0;
     if (has_run && !problem_.may_repeat[at]) return;
-    if (rules_ != nullptr && !MayRunNow(state, op)) return;
+    if (rules_ != nullptr && !RulesAllowRun(state, op)) return;
     const Mask late = state.late | (has_run && state.has_ended ? Bit(op) : 0);
     Mask live = state.live;
     for (const int32_t read : problem_.reads[op]) {
@@ -96,8 +95,8 @@ class StateSpace {
     }
   }
 
-  // By the rules, the forward pass may end anywhere before the first run of the backward pass,
-  // provided that none of its operations has its first run in between.
+  // By the rules, the forward pass may end at any point after the first runs of its operations and
+  // before the first run of the backward pass.
   void AddEndOfForward(const State& state, std::vector<Move>* moves) const {
     if (rules_ == nullptr || state.has_ended) return;
     State to = state;
@@ -106,8 +105,7 @@ class StateSpace {
   }
 
  private:
-  // Whether the rules allow that `op` runs now.
-  bool MayRunNow(const State& state, int32_t op) const {
+  bool RulesAllowRun(const State& state, int32_t op) const {
     const auto at = static_cast<size_t>(op);
     const bool has_run = (state.ran & Bit(op)) != 0;
     if (has_run && rules_->runs_once[at]) return false;
@@ -126,11 +124,11 @@ class StateSpace {
   const RunRules* const rules_;
   Mask results_ = 0;
   Mask required_ = 0;
-  Mask backward_ = 0;  // It is 0 if there are no rules.
+  Mask backward_ = 0;  // Empty without rules.
 };
 
-// Dijkstra's search. `next` lists the moves of a state; `extend` adds a move to the length of a
-// path.
+// Dijkstra's algorithm. `next` lists the moves from a state. `extend` returns the length of a path
+// after a move, or nullopt if the move is not allowed.
 template <typename Next, typename Extend>
 std::optional<int64_t> Shortest(const StateSpace& space, Next next, Extend extend) {
   using Entry = std::pair<int64_t, State>;
@@ -156,7 +154,8 @@ std::optional<int64_t> Shortest(const StateSpace& space, Next next, Extend exten
   return std::nullopt;
 }
 
-// The least cost of a plan within the budget; `add_runs` adds the runs that may follow a state.
+// Returns the minimum cost of a plan within the budget. `add_runs` adds the possible runs from a
+// state.
 template <typename AddRuns>
 std::optional<int64_t> MinCost(const StateSpace& space, int64_t budget, AddRuns add_runs) {
   const auto next = [&](const State& state) {

@@ -1,4 +1,4 @@
-// Small random joint graphs, and their best plans by a search of all states, for tests of
+// Generates small random joint graphs and finds their best plans by exhaustive search, for tests of
 // lib/planning/algorithms/best.
 #pragma once
 
@@ -13,24 +13,24 @@
 
 namespace ckplan {
 
-// Its operations have one or two writes, up to three reads, workspaces and in-place pairs; some
-// must not repeat, and some are not needed. It has one or two results, which operations may read.
+// Operations have one or two writes, up to three reads, workspaces and in-place pairs; some must
+// not repeat, and some are not needed. The graph has one or two results, which operations may read.
 JointGraph RandomSmallGraph(Rng& rng, int op_count);
 
-// A small training step: a chain of layers, and their gradients in reverse, each of which reads its
-// layer's input and output.
+// Returns a small training step: a chain of layers, followed by their gradients in reverse order.
+// Each gradient reads its layer's input and output.
 JointGraph ChainJointGraph(Rng& rng, int layer_count);
 
-// Returns the least peak of all plans for at most 10 operations and 20 values. A write may take
-// over the memory of any read that it is paired with and that dies at its run.
+// Returns the minimum peak over all plans. Works for at most 10 operations and 20 values. A write
+// may reuse the memory of any read that is paired with it and that dies at this run.
 int64_t ExhaustiveMinPeak(const RunProblem& problem);
-// The least peak of the plans in which each operation runs at most once.
+// Like ExhaustiveMinPeak, but considers only plans that run each operation at most once.
 int64_t ExhaustiveMinPeakOnce(const RunProblem& problem);
-// The least cost of all plans within the budget in which the first runs of `order`'s operations
-// come in this order, and which obey `rules` if it is given; nothing if there is no such plan.
+// Returns the minimum cost over all plans within the budget whose first runs follow `order` and
+// that obey `rules`, if given. Returns nullopt if no such plan exists.
 std::optional<int64_t> ExhaustiveMinCost(const RunProblem& problem, std::span<const OpId> order,
                                          int64_t budget, const RunRules* rules = nullptr);
-// The least cost of all plans within the budget, in whatever order.
+// The same with the first runs in any order.
 std::optional<int64_t> ExhaustiveMinCost(const RunProblem& problem, int64_t budget,
                                          const RunRules* rules = nullptr);
 

@@ -13,16 +13,16 @@ namespace {
 
 constexpr int kMaxValues = 12;
 
-// Times are counted from the end of the last run or wait.
+// Times are relative to the end of the last run or wait.
 struct CopyState {
-  uint16_t present = 0;  // Values in memory, those on their way included.
-  uint16_t on_host = 0;  // Values with a complete copy that were dropped once.
-  uint16_t sending = 0;  // Values with an out and without its drop.
+  uint16_t present = 0;  // Values in memory, including those being copied.
+  uint16_t on_host = 0;  // Values that have been dropped after a complete copy to the host.
+  uint16_t sending = 0;  // Values after their out and before the matching drop.
   uint16_t coming = 0;   // Values whose copy back is not complete.
-  int16_t done = 0;      // The first runs so far.
+  int16_t done = 0;      // The number of operations that have run.
   int16_t out_free = 0;
   int16_t in_free = 0;
-  std::array<int16_t, kMaxValues> ends{};  // When the value's copy under way is complete.
+  std::array<int16_t, kMaxValues> ends{};  // When each value's current copy ends.
 
   bool operator==(const CopyState&) const = default;
 };
@@ -48,7 +48,7 @@ class OffloadSearch {
   OffloadSearch(const RunProblem& problem, const CopyTimes& times, std::span<const OpId> order,
                 int64_t budget)
       : problem_(problem), times_(times), order_(order), budget_(budget) {
-    CKPLAN_CHECK(problem.value_count <= kMaxValues, "a state has so many values");
+    CKPLAN_CHECK(problem.value_count <= kMaxValues, "the problem has at most 12 values");
     for (int32_t value = 0; value < problem.value_count; ++value) {
       if (problem.is_result[At(value)] && problem.producer[At(value)] >= 0)
         results_ |= BitOf(value);
@@ -62,7 +62,7 @@ class OffloadSearch {
       queue_.pop();
       if (added > best_.at(nodes_[node].state).first) continue;
       const CopyState state = nodes_[node].state;
-      if (IsOver(state)) return {true, true, added, StepsTo(node)};
+      if (IsEnd(state)) return {true, true, added, StepsTo(node)};
       if (nodes_.size() > max_states) return {};
       added_ = added;
       from_ = static_cast<int32_t>(node);
@@ -78,7 +78,7 @@ class OffloadSearch {
     OffloadStep step;
   };
 
-  bool IsOver(const CopyState& state) const {
+  bool IsEnd(const CopyState& state) const {
     return At(state.done) == order_.size() && state.sending == 0 &&
            (state.present & results_) == results_;
   }
@@ -108,22 +108,22 @@ class OffloadSearch {
     for (const int32_t read : problem_.reads[op]) reads |= BitOf(read);
     uint16_t writes = 0;
     for (const int32_t write : problem_.writes[op]) writes |= BitOf(write);
-    const bool writes_what_moves = (writes & (state.sending | state.coming)) != 0;
-    if ((state.present & reads) != reads || writes_what_moves) return;
+    const bool writes_moving_value = (writes & (state.sending | state.coming)) != 0;
+    if ((state.present & reads) != reads || writes_moving_value) return;
     const std::span<const int32_t> pairs = problem_.in_place[op];
     for (uint32_t choice = 0; choice < 1U << pairs.size() / 2; ++choice) {
-      uint16_t taken_over = 0;
+      uint16_t reused = 0;
       int64_t saved = 0;
       for (size_t i = 0; i < pairs.size() / 2; ++i) {
         if ((choice >> i & 1) == 0) continue;
-        taken_over |= BitOf(pairs[2 * i + 1]);
+        reused |= BitOf(pairs[2 * i + 1]);
         saved += problem_.bytes[At(pairs[2 * i])];
       }
-      if ((taken_over & state.sending) != 0) continue;
-      const int64_t more = problem_.workspace[At(op)] - saved;
-      ForEachWayToFit(state, static_cast<uint16_t>(reads | writes), writes, more,
+      if ((reused & state.sending) != 0) continue;
+      const int64_t extra = problem_.workspace[At(op)] - saved;
+      ForEachWayToFit(state, static_cast<uint16_t>(reads | writes), writes, extra,
                       [&](CopyState next) {
-                        next.present = static_cast<uint16_t>(next.present & ~taken_over);
+                        next.present = static_cast<uint16_t>(next.present & ~reused);
                         next.done = static_cast<int16_t>(next.done + (is_first ? 1 : 0));
                         const int64_t wait = LastEnd(next, reads & next.coming);
                         const int64_t cost = problem_.cost[At(op)];
@@ -160,16 +160,16 @@ class OffloadSearch {
     });
   }
 
-  // Calls `take` with each state in which values were dropped so that `added` and `more` bytes fit,
-  // and no fewer would do. Values in `needed`, and those on their way, stay.
+  // Calls `take` with the state after each minimal set of drops that makes `added` and `extra`
+  // bytes fit. Values in `needed` and values being copied are not dropped.
   template <typename Take>
-  void ForEachWayToFit(const CopyState& state, uint16_t needed, uint16_t added, int64_t more,
+  void ForEachWayToFit(const CopyState& state, uint16_t needed, uint16_t added, int64_t extra,
                        const Take& take) const {
     const auto with_added = static_cast<uint16_t>(state.present | added);
-    const int64_t excess = BytesOf(with_added) + more - budget_;
-    const auto may_go =
+    const int64_t excess = BytesOf(with_added) + extra - budget_;
+    const auto droppable =
         static_cast<uint16_t>(with_added & ~needed & ~state.sending & ~state.coming);
-    for (uint16_t gone = may_go;; gone = static_cast<uint16_t>((gone - 1) & may_go)) {
+    for (uint16_t gone = droppable;; gone = static_cast<uint16_t>((gone - 1) & droppable)) {
       if (IsJustEnough(gone, excess)) {
         CopyState next = state;
         next.present = static_cast<uint16_t>(with_added & ~gone);
@@ -204,15 +204,15 @@ class OffloadSearch {
     return last;
   }
 
-  // Goes on by `elapsed`, and adds the state that is reached by the step.
+  // Lets `elapsed` time pass, then adds the state that the step leads to.
   void Advance(CopyState* state, int64_t elapsed, int64_t added, OffloadStep step) {
-    const auto less = [&](int16_t* time) {
+    const auto subtract_elapsed = [&](int16_t* time) {
       *time = static_cast<int16_t>(std::max<int64_t>(0, *time - elapsed));
     };
-    less(&state->out_free);
-    less(&state->in_free);
+    subtract_elapsed(&state->out_free);
+    subtract_elapsed(&state->in_free);
     for (int32_t value = 0; value < problem_.value_count; ++value) {
-      less(&state->ends[At(value)]);
+      subtract_elapsed(&state->ends[At(value)]);
       if (state->ends[At(value)] == 0) {
         state->coming = static_cast<uint16_t>(state->coming & ~BitOf(value));
       }
@@ -242,7 +242,7 @@ class OffloadSearch {
   const std::span<const OpId> order_;
   const int64_t budget_;
   uint16_t results_ = 0;
-  // The state that moves start from.
+  // The path length and node index of the state being expanded.
   int64_t added_ = 0;
   int32_t from_ = -1;
   std::vector<Node> nodes_;

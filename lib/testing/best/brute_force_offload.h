@@ -1,11 +1,11 @@
-// The best plan with copies to the host and back, by a search of all states, for tests of the
-// bounds in lib/planning/algorithms/best.
+// Finds the best plan with offloading by exhaustive search, for tests of the bounds in
+// lib/planning/algorithms/best.
 //
-// A state is what is in memory, on the host and on its way, with the times at which copies end,
-// counted from the end of the last run. Each step of a plan is a move: a run, or the out, drop or
-// in of a value. The search is Dijkstra's, by the time that is added to running everything once.
-// Values leave memory where a run or an `in` needs room, in every way that makes just
-// enough of it: leaving earlier gains nothing.
+// A state records which values are in memory, on the host or being copied, and when each copy ends,
+// relative to the end of the last run. Each step of a plan is a move: a run, or the out, drop or in
+// of a value. The search is Dijkstra's algorithm; a path's length is the time beyond running
+// everything once. Values are dropped only when a run or an `in` needs their memory, because
+// dropping them earlier gains nothing. The search tries every minimal set of values to drop.
 #pragma once
 
 #include <algorithm>
@@ -33,31 +33,30 @@ struct OffloadStep {
 };
 
 struct OffloadOptimum {
-  bool is_known = false;     // False: the search was given up.
+  bool is_known = false;     // False if the search was abandoned.
   bool is_feasible = false;  // Whether any plan fits.
-  // The time at which the last run ends, beyond that of running `order` once.
+  // The plan's running time minus the time to run `order` once.
   int64_t added = 0;
   std::vector<OffloadStep> steps;
 };
 
-// Returns a plan of least time among all within the budget in which the first runs of `order`'s
-// operations come in this order. For at most 12 values whose copies take at most 30,000 ns
-// together. Gives up after `max_states` states.
+// Returns the fastest plan within the budget whose first runs follow `order`. Works for at most 12
+// values whose copies take at most 30,000 ns in total. Gives up after `max_states` states.
 OffloadOptimum ExhaustiveOffload(const RunProblem& problem, const CopyTimes& times,
                                  std::span<const OpId> order, int64_t budget, size_t max_states);
 
 // A random training step with a budget and a link to the host, for tests of
 // lib/planning/algorithms/best.
 
-// Its search has fewer states, or is given up: one instance in fifty.
+// The search of about one instance in fifty exceeds this limit and is abandoned.
 inline constexpr size_t kMaxOffloadStates = 50'000;
 
-// Each operation has the memory that it needs by itself, but the own order as it is has not enough.
+// The budget suffices for each operation alone, but not for running the graph's order once.
 struct OffloadInstance {
-  OffloadInstance(uint64_t seed, int most_ops)
-      : rng(seed), graph(Draw(&rng, most_ops)), problem(graph) {
+  OffloadInstance(uint64_t seed, int max_ops)
+      : rng(seed), graph(Draw(&rng, max_ops)), problem(graph) {
     while (LargestSet() >= Peak() || problem.value_count > 12) {
-      graph = Draw(&rng, most_ops);
+      graph = Draw(&rng, max_ops);
       problem = RunProblem(graph);
     }
     order = RequiredOwnOrder(problem);
@@ -74,11 +73,11 @@ struct OffloadInstance {
     times = CopyTimesOf(problem, link, std::move(may_move));
   }
 
-  static JointGraph Draw(Rng* rng, int most_ops) {
+  static JointGraph Draw(Rng* rng, int max_ops) {
     const bool is_chain = rng->Chance(60);
-    // With fewer layers nothing runs between the step that needs most memory and a copy's reader.
+    // With fewer layers nothing runs between the step with the peak and the reader of a copy.
     return is_chain ? ChainJointGraph(*rng, static_cast<int>(rng->Between(3, 4)))
-                    : RandomSmallGraph(*rng, static_cast<int>(rng->Between(3, most_ops)));
+                    : RandomSmallGraph(*rng, static_cast<int>(rng->Between(3, max_ops)));
   }
 
   OffloadOptimum Optimum() const {
@@ -87,17 +86,17 @@ struct OffloadInstance {
 
   int64_t Peak() const { return PeakOf(problem, RequiredOwnOrder(problem)); }
 
-  // The bytes that some required operation needs by itself.
+  // Returns the maximum of the bytes that a required operation needs by itself.
   int64_t LargestSet() const {
-    int64_t most = 0;
+    int64_t largest = 0;
     for (const OpId op : RequiredOwnOrder(problem)) {
       const auto at = At(op.index());
       int64_t bytes =
           problem.written_bytes[at] + problem.workspace[at] - problem.in_place_bytes[at];
       for (const int32_t read : problem.reads[op.index()]) bytes += problem.bytes[At(read)];
-      most = std::max(most, bytes);
+      largest = std::max(largest, bytes);
     }
-    return most;
+    return largest;
   }
 
   Rng rng;

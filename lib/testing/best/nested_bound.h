@@ -1,4 +1,4 @@
-// The best bound that cuts over some moments prove, for tests of
+// Finds the best lower bound that cuts over some moments prove, for tests of
 // lib/planning/algorithms/best/curve.
 #pragma once
 
@@ -12,11 +12,11 @@
 
 namespace ckplan {
 
-// Cuts until no other prices prove more for this budget. It must not be below the network's
-// MinBytes at any moment.
+// Adds cuts until no prices prove a better bound for this budget. The budget must not be below the
+// network's MinBytes at any moment.
 inline int64_t BestBoundOf(NestedNetwork* network, int64_t budget) {
   constexpr int kMaxCuts = 64;
-  constexpr double kDearest = 1e18;  // More than all costs together.
+  constexpr double kMaxTotalPrice = 1e18;  // More than all costs together.
   constexpr double kMaxPrice = static_cast<double>(int64_t{1} << NestedNetwork::kMaxPriceBits);
   PriceMaster master(network->KeepAll());
   std::vector<int64_t> room;
@@ -25,7 +25,7 @@ inline int64_t BestBoundOf(NestedNetwork* network, int64_t budget) {
   }
   int64_t bound = 0;
   for (int cut = 0; cut < kMaxCuts; ++cut) {
-    master.Solve(room, kDearest);
+    master.Solve(room, kMaxTotalPrice);
     if (cut > 0 && master.value() <= static_cast<double>(bound)) break;
     std::vector<int64_t> prices;
     for (const double price : master.prices()) {

@@ -32,7 +32,7 @@ struct RandomInstance {
                     : RandomSmallGraph(*rng, static_cast<int>(rng->Between(3, 8)));
   }
 
-  // Draws each operation with this probability; they come in the graph's own order.
+  // Draws each operation with this probability. Keeps the graph's own order.
   std::vector<OpId> DrawOps(int percent) {
     std::vector<OpId> ops;
     for (const OpId op : order) {

@@ -15,14 +15,14 @@ namespace ckplan {
 struct RandomStepOptions {
   int op_count = 12;
   int max_reads = 3;
-  int span = 0;  // An operation reads among the last `span` values; 0 means among all.
+  int span = 0;  // An operation reads only from the last `span` values; 0 means from all.
   int percent_single_runs = 0;
   int percent_in_place = 0;
   int percent_two_writes = 0;
-  int percent_aliases = 0;  // Operations that make a view of a read, at no cost.
+  int percent_aliases = 0;  // Operations that create a view of a read at no cost.
 };
 
-// Makes operations that read earlier values. Values without readers are results.
+// Each operation reads earlier values. Values without readers are results.
 inline JointGraph MakeRandomStep(Rng* rng, const RandomStepOptions& options) {
   JointGraphParts parts;
   const auto add_value = [&](int64_t bytes) {
@@ -76,7 +76,7 @@ inline JointGraph MakeRandomStep(Rng* rng, const RandomStepOptions& options) {
   return JointGraph::Create(std::move(parts)).value();
 }
 
-// Returns a random order that the reads allow.
+// Returns a random order of the operations in which each value is written before it is read.
 inline std::vector<OpId> RandomOrder(Rng* rng, const JointGraph& graph) {
   std::vector<OpId> order;
   std::vector<bool> has_run(graph.ops().size(), false);
@@ -96,7 +96,7 @@ inline std::vector<OpId> RandomOrder(Rng* rng, const JointGraph& graph) {
   return order;
 }
 
-// Adds runs at random places where their reads are in memory.
+// Inserts repeated runs, each at a random place after an earlier run of the same operation.
 inline std::vector<OpId> WithReruns(Rng* rng, const JointGraph& graph, std::vector<OpId> runs,
                                     int count) {
   for (int i = 0; i < count; ++i) {

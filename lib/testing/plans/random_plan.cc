@@ -59,8 +59,8 @@ Plan RandomPlan(Rng& rng, const TensorGraph& graph) {
     const bool may_be_absent = field.in_file != RequestField::InFile::kRequired ||
                                std::holds_alternative<bool PlanRequest::*>(field.member) ||
                                std::holds_alternative<Budget PlanRequest::*>(field.member);
-    const bool is_never_there = field.in_file == RequestField::InFile::kNever;
-    if (is_never_there || (may_be_absent && rng.Chance(50))) ResetField(field, &plan.request);
+    const bool is_never_in_file = field.in_file == RequestField::InFile::kNever;
+    if (is_never_in_file || (may_be_absent && rng.Chance(50))) ResetField(field, &plan.request);
   }
   plan.model = {"net.onnx", "5f3a", {{"", 17}, {"ai.onnx.ml", 3}}};
   PlanFigures& figures = plan.figures;
@@ -85,7 +85,8 @@ Plan RandomPlan(Rng& rng, const TensorGraph& graph) {
   if (rng.Chance(50)) figures.paper.budget = bytes();
   figures.paper.peak = bytes(), figures.paper.overhead = cost();
   if (rng.Chance(50)) figures.setting = {"B", bytes().count()};
-  if (!plan.request.offload) plan.request.host_budget.reset();  // It is in files only beside it.
+  // A plan file has a host budget only with offloading.
+  if (!plan.request.offload) plan.request.host_budget.reset();
   if (plan.request.offload) {
     figures.offload = {bytes(), bytes(), cost(), bytes()};
     for (int i = 0; i < 3; ++i) plan.host_offsets.push_back(bytes());

@@ -1,5 +1,4 @@
-// A plan that uses every field, with values that make no sense, for tests of what is written and
-// read: both must keep every value.
+// Random plans for tests.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +12,14 @@
 
 namespace ckplan {
 
-// A moment whose buffers add up to less than 2^50 bytes.
+// Returns a moment whose buffers add up to less than 2^50 bytes.
 PeakMoment RandomPeak(Rng& rng, const TensorGraph& graph);
 
+// Returns a plan with meaningless values in all fields, for tests that writing and reading a plan
+// preserve every value.
 Plan RandomPlan(Rng& rng, const TensorGraph& graph);
 
-// Forward graphs and joint graphs with plans for them, for tests.
-
-// The plan that keeps these nodes, and recomputes the others.
+// Returns the plan that keeps these nodes and recomputes the others.
 Plan PlanOfKept(const TensorGraph& graph, IdVector<NodeId, bool> is_kept);
 Plan KeepAllPlan(const TensorGraph& graph);
 

@@ -11,9 +11,7 @@
 
 namespace ckplan {
 
-// A request with a value in every field, for tests of what the table of fields drives.
-
-// Gives a field a value other than its default, by the field's type.
+// Gives a field a value that is not its default.
 class FieldFiller {
  public:
   explicit FieldFiller(PlanRequest* request) : request_(*request) {}
@@ -63,16 +61,16 @@ class FieldFiller {
   PlanRequest& request_;
 };
 
-// Returns a request in which no field has its default.
+// Returns a request in which no field has its default, for tests of the table of fields.
 inline PlanRequest FullRequest() {
   PlanRequest full;
   for (const RequestField& field : RequestFields()) std::visit(FieldFiller(&full), field.member);
   full.algorithm = "chen-sqrt";
-  full.workspaces = "file";  // The only word that a plan has for them.
+  full.workspaces = "file";  // The only value that plans have in this field.
   return full;
 }
 
-// The request that tests of the planner begin with.
+// Returns a minimal request for tests of the planner.
 inline PlanRequest RequestFor(std::string_view algorithm, const Budget& budget) {
   PlanRequest request;
   request.algorithm = std::string(algorithm);
