@@ -453,7 +453,8 @@ class Lowerer {
       std::vector<std::string> shown;
       for (const std::string& name : names) shown.push_back(fmt::format("\"{}\"", ShortName(name)));
       warnings.push_back(
-          "{}: operator {} is unknown: its cost is that of moving its bytes, and its backward is assumed to read all its inputs and outputs ({})",
+          fmt::format("{}: operator {} is unknown: its cost is that of moving its bytes, and its "
+                      "backward is assumed to read all its inputs and outputs ({})",
                       model_.identity.name, op, ShortList(shown, 3)));
     }
     return warnings;
