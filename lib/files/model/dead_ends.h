@@ -30,6 +30,11 @@ std::vector<bool> FindNeeded(const Model::Impl& model, const DeadEnds& dead_ends
 // Fills in live_outputs of the model, and trainable_ends if no output can be trained.
 void MarkDeadOutputs(const DeadEnds& dead_ends, Model::Impl* model);
 
+// The same for a graph without dead ends, where the float outputs that no gradient leaves (those
+// behind an ArgMax or a comparison) can't be trained either. Returns whether there are such
+// outputs, or others that aren't floats.
+bool MarkUntrainedOutputs(Model::Impl* model);
+
 // kUnsupported: an output depends on a dead end. The remedy names inputs that would decide the
 // matter, or values at which the step could end instead.
 Result<Done> CheckDeadEnds(const Model::Impl& model, const DeadEnds& dead_ends,

@@ -58,6 +58,8 @@ class ModelBuilder {
   // Records that the graph contradicts itself.
   void AddFault(std::string fault) { faults_.push_back(std::move(fault)); }
   const std::vector<std::string>& faults() const { return faults_; }
+  // Forgets all but the first `count` faults.
+  void DropFaults(size_t count) { faults_.resize(count); }
 
   // Returns where declared types contradict the inferred ones; empty if nowhere.
   std::string TypeWarning() const { return types_.Warning(); }
@@ -147,6 +149,15 @@ class Expander {
   void ExpandCostlierBranch(const onnx::NodeProto& node, ValueIndex condition, Scope& scope);
   bool ExpandLoop(const onnx::NodeProto& node, const Values& inputs, Scope& scope);
   bool ExpandScan(const onnx::NodeProto& node, const Values& inputs, Scope& scope);
+  // Runs a scan's body once for each slice of what it scans. Returns the final states and what was
+  // collected, under the names of `named`, or nothing if its rounds can't be unrolled.
+  std::optional<Values> ScanRounds(const onnx::NodeProto& node, const onnx::NodeProto& named,
+                                   const onnx::GraphProto& body, const Values& given,
+                                   const Scope& shared, Scope& scope);
+  // A scan of operator set 8 has a batch, and runs its body for each of its samples.
+  bool ExpandScanOfBatch(const onnx::NodeProto& node, const onnx::NodeProto& named,
+                         const onnx::GraphProto& body, ValueIndex lengths, const Values& given,
+                         const Scope& shared, Scope& scope);
   bool ExpandSequenceMap(const onnx::NodeProto& node, const Values& inputs, Scope& scope);
   // Keeps the reason for AddDeadEnd; returns false.
   bool Refuse(std::string why);
@@ -156,6 +167,14 @@ class Expander {
   // contradicts itself or exceeds the limit for loops.
   std::optional<Values> ExpandRound(const onnx::GraphProto& body, int64_t round,
                                     const Values& inputs, const Scope& shared);
+  // Returns values with the types of what a round makes, for a loop that has no round.
+  Values TypesOfRound(const onnx::GraphProto& body, const Values& operands, const Scope& shared);
+  // A constant without contents.
+  ValueIndex AddTyped(const std::string& name, int32_t type, const Dims& dims, Scope& scope);
+  // Returns what a loop without a round collects: nothing, along a new axis of the type of a round.
+  // Without that type, it adds a dead end, and returns no value.
+  ValueIndex Empty(const onnx::NodeProto& node, size_t output, ValueIndex round, int64_t axis,
+                   const Values& reads, Scope& scope);
   // Joins the values that each round made, along a new axis.
   ValueIndex Stack(const onnx::NodeProto& node, int output, const Values& rounds, int64_t axis,
                    Scope& scope);

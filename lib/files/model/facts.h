@@ -17,6 +17,9 @@ struct ValueFacts {
   // live operation are tensors without a gradient, because they occupy memory.
   bool is_batch = false;
   bool requires_grad = false;
+  // A gradient could flow back from this value to a float of the batch or a trained parameter. What
+  // is computed from an ArgMax, a comparison or tokens alone has none, whatever its type.
+  bool is_differentiable = false;
   // For constants: gradients can flow back from this value to the initializers that it is computed
   // from.
   bool may_be_trained = false;
