@@ -114,21 +114,23 @@ std::vector<std::string> SplitLast(Maker& m, const std::string& value,
 }
 
 // The positions [begin, end).
-std::string Places(Maker& m, int64_t begin, int64_t end, const std::string& what) {
+std::string Places(Maker& m, int64_t begin, int64_t end, int32_t type, const std::string& what) {
   const auto number = [&](int64_t value, const char* name) {
-    return m.Constant({TensorProto::INT64, {}, {value}, {}}, what + name);
+    return m.Constant({type, {}, {value}, {}}, what + name);
   };
   return m.Do("Range", {number(begin, "_begin"), number(end, "_end"), number(1, "_step")}, what);
 }
 
-// Numbers [batch] of a part of an operand, as [batch, 1].
+// A part [begin, end) of a list, as a column.
 std::string Column(Maker& m, size_t input, int64_t begin, int64_t end, const std::string& what) {
-  const std::string part = m.Do("Slice",
-                                {m.Operand(input), m.Ints({begin}, what + "_begin"),
-                                 m.Ints({end}, what + "_end"), m.Ints({0}, what + "_axis")},
-                                what + "_part");
-  const std::string column = m.Do("Unsqueeze", {part, m.Ints({1}, what + "_last")}, what);
-  return m.Do("Cast", {column}, what + "_whole", {Maker::Int("to", TensorProto::INT64)});
+  std::string part = m.Operand(input);
+  if (m.DimsOf(input)[0] != end - begin) {
+    part = m.Do("Slice",
+                {part, m.Ints({begin}, what + "_begin"), m.Ints({end}, what + "_end"),
+                 m.Ints({0}, what + "_axis")},
+                what + "_part");
+  }
+  return m.Do("Unsqueeze", {part, m.Ints({1}, what + "_last")}, what);
 }
 
 // Makes booleans that broadcast to [batch, heads, queries, keys] of a mask of numbers, in one of
@@ -148,7 +150,9 @@ bool ReadMask(Maker& m, size_t input, int64_t batch, int64_t queries, int64_t ke
   if (dims.size() == 1) {
     const bool has_begins = dims[0] == 2 * batch;
     if (dims[0] != batch && !has_begins && dims[0] != 3 * batch + 2) return false;
-    const std::string places = Places(m, 0, keys, "places");
+    const int32_t type = m.TypeOf(input);
+    if (type != TensorProto::INT32 && type != TensorProto::INT64) return false;
+    const std::string places = Places(m, 0, keys, type, "places");
     value = m.Do("Less", {places, Column(m, input, 0, batch, "ends")}, "is_before_end");
     if (has_begins) {
       const std::string begins = Column(m, input, batch, 2 * batch, "begins");
@@ -383,11 +387,13 @@ bool MakeGroupQueryAttention(Maker& m) {
   }
   const int64_t window = IntAttribute(m.node(), "local_window_size", -1);
   if (window > 0 && window < keys) {
-    const std::string rows = m.Do(
-        "Unsqueeze",
-        {Places(m, past - window + 1, past - window + 1 + q[1], "firsts"), m.Ints({1}, "column")},
-        "first_keys");
-    operands.mask = m.Do("GreaterOrEqual", {Places(m, 0, keys, "places"), rows}, "is_in_window");
+    const std::string rows =
+        m.Do("Unsqueeze",
+             {Places(m, past - window + 1, past - window + 1 + q[1], TensorProto::INT64, "firsts"),
+              m.Ints({1}, "column")},
+             "first_keys");
+    operands.mask = m.Do("GreaterOrEqual", {Places(m, 0, keys, TensorProto::INT64, "places"), rows},
+                         "is_in_window");
   }
   if (!ReadBias(m, kBias, &operands.mask)) return false;
   SetOutputs(m, DoAttention(m, operands));

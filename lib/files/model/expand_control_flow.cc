@@ -509,10 +509,9 @@ bool Expander::ExpandScanOfBatch(const NodeProto& node, const NodeProto& named,
     Values operands;
     for (const Values& column : columns) operands.push_back(column[static_cast<size_t>(k)]);
     NodeProto own = named;
-    for (std::string& name : *own.mutable_input()) name += fmt::format(":sample{}", k);
-    for (std::string& name : *own.mutable_output()) {
-      if (!name.empty()) name += fmt::format(":sample{}", k);
-    }
+    const std::string suffix = samples == 1 ? "" : fmt::format(":sample{}", k);
+    for (std::string& name : *own.mutable_input()) name += suffix;
+    for (std::string& name : *own.mutable_output()) name += name.empty() ? "" : suffix;
     Scope sample{&shared,          fmt::format("{}{}/", shared.prefix, k),
                  shared.opsets,    shared.attributes,
                  shared.declared,  shared.depth + 1,

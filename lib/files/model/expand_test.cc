@@ -190,7 +190,7 @@ TEST_CASE("scans: each round takes its slice, along any axis and in either direc
   CHECK(OpsOf(scan) == "Split MatMul Add MatMul Add MatMul Add Concat");
 }
 
-// The sizes are those that ONNX Runtime 1.32 computes for the same files.
+// ONNX Runtime 1.32 doesn't run these; ONNX says what they are.
 TEST_CASE("scans: without a round, states pass through and results are empty along their axis") {
   const std::string scan =
       "g (float[N,4] h0, float[0,N,4] x) => (float[N,4] y, float[N,K,4] z) <float[4,4] w = "

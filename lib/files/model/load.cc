@@ -455,7 +455,11 @@ Result<LoadOptions> ReadTrainedPart(Model::Impl* model, const LoadOptions& given
   }
   if (!MarkUntrainedOutputs(model)) return read;
   if (model->live_outputs.empty()) {
-    if (model->trainable_ends.empty()) return read;  // Such as weights that are inputs.
+    const bool has_float =
+        std::any_of(model->graph_outputs.begin(), model->graph_outputs.end(),
+                    [&](ValueIndex output) { return IsFloatType(model->value(output).elem_type); });
+    // Weights may be inputs; and whoever lowers the model says that its outputs are no floats.
+    if (model->trainable_ends.empty() || !has_float) return read;
     std::vector<std::string> outputs;
     for (const std::string& output : model->part.outputs) {
       outputs.push_back(fmt::format("\"{}\"", ShortName(output)));
