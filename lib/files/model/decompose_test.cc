@@ -139,7 +139,7 @@ TEST_CASE("decompose: attentions") {
       {grouped.c_str(),
        "y, ok, ov = com.microsoft.GroupQueryAttention<num_heads = 4, kv_num_heads = 2, do_rotary = "
        "1>(x, k, v, , , l, t, cos, sin)",
-       "Slice Expand Slice Expand RotaryEmbedding RotaryEmbedding Attention Transpose Transpose",
+       "Slice Expand Slice Expand RotaryEmbedding RotaryEmbedding Transpose Transpose Attention",
        {{"y", "[2,6,64]"}, {"ok", "[2,2,6,16]"}, {"ov", "[2,2,6,16]"}}},
       {"float[2,6,64] x0, int64[2,6] p, float[16,8] cos, float[16,8] sin",
        "y = com.microsoft.RotaryEmbedding(x, p, cos, sin)",
