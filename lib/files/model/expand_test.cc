@@ -106,6 +106,22 @@ TEST_CASE("loops: without a round, states pass through and results are empty") {
   CHECK(OpsOf(wrong) == "MatMul Relu");
 }
 
+TEST_CASE("loops: one that can't be unrolled may be in the branch that isn't planned") {
+  const std::string graph =
+      "g (float[N,4] x, bool t, int64 n) => (float[N,4] y) <float[4,4] w = "
+      "{1,2,3,4,1,2,3,4,1,2,3,4,1,2,3,4}, bool yes = {1}> { e = MatMul(x, w) y = If(t) "
+      "<then_branch = a () => (float[N,4] p) { p = MatMul(e, w) }, else_branch = b () => "
+      "(float[N,4] q) { l = Loop(n, yes, e) <body = r (int64 i, bool c, float[N,4] h) => (bool d, "
+      "float[N,4] o) { d = Identity(c) o = Relu(h) }> m = Mul(l, e) s = Softmax(m) q = MatMul(s, "
+      "l) }> }";
+  CHECK(OpsOf(graph) == "MatMul MatMul");
+  LoadOptions options = BatchOf(2);
+  options.autograd = Autograd::kTorchCuda;
+  options.restored = RestoredOperators::kCaptured;
+  options.fused = FusedOperators::kAttention;
+  CHECK(LoadText(graph, options).ok());
+}
+
 TEST_CASE("loops: an attempt to unroll one leaves its name as it is") {
   const std::string graph = LoopOf("3", "n");
   LoadOptions options = BatchOf(2);

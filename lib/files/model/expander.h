@@ -129,6 +129,9 @@ class Expander {
                                      std::string* fault, Scope& scope);
   void AddOutputs(const Scope& scope);
   Result<Done> Report();
+  // Removes the operations behind dead ends and faults that no output depends on, as those of an
+  // If's other branch: nothing makes what they read.
+  void DropUnmade();
 
   // Adds unknown outputs of a node that can't be planned, for the reason that `what` names: "its
   // number of rounds is unknown".
