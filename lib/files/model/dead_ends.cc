@@ -7,6 +7,7 @@
 #include <set>
 
 #include "lib/files/model/bind_dims.h"
+#include "lib/files/model/facts.h"
 #include "lib/files/model/infer_types.h"
 #include "lib/files/model/input_uses.h"
 
@@ -52,6 +53,7 @@ std::vector<bool> FindDependencies(const Model::Impl& model, const DeadEnds& dea
 // Finds the float values that a step computes from at least one parameter.
 class TrainableValues {
  public:
+  // Not those in `is_dead`.
   TrainableValues(const Model::Impl& model, const std::vector<bool>& is_dead) : model_(model) {
     is_batch_.resize(model.values.size());
     has_weight_.resize(model.values.size());
@@ -154,8 +156,9 @@ std::vector<bool> FindNeeded(const Model::Impl& model, const DeadEnds& dead_ends
   return FindDependencies(model, dead_ends, model.graph_outputs);
 }
 
-void MarkDeadOutputs(const DeadEnds& dead_ends, Model::Impl* model) {
-  const std::vector<bool> is_dead = FindDead(*model, dead_ends);
+namespace {
+
+void MarkOutputs(const DeadEnds& dead_ends, const std::vector<bool>& is_dead, Model::Impl* model) {
   model->live_outputs.clear();
   for (size_t i = 0; i < model->graph_outputs.size(); ++i) {
     const ValueIndex output = model->graph_outputs[i];
@@ -165,6 +168,22 @@ void MarkDeadOutputs(const DeadEnds& dead_ends, Model::Impl* model) {
   }
   if (model->live_outputs.empty())
     model->trainable_ends = TrainableEnds(*model, dead_ends, is_dead);
+}
+
+}  // namespace
+
+void MarkDeadOutputs(const DeadEnds& dead_ends, Model::Impl* model) {
+  MarkOutputs(dead_ends, FindDead(*model, dead_ends), model);
+}
+
+bool MarkUntrainedOutputs(Model::Impl* model) {
+  const ModelFacts facts = FindFacts(*model);
+  std::vector<bool> is_dead(model->values.size());
+  for (size_t i = 0; i < is_dead.size(); ++i) {
+    is_dead[i] = facts.values[i].is_batch && !facts.values[i].is_differentiable;
+  }
+  MarkOutputs({}, is_dead, model);
+  return model->live_outputs.size() < model->part.outputs.size();
 }
 
 bool IsPossibleSwitch(const ModelValue& input) {

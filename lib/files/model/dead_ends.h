@@ -30,8 +30,13 @@ std::vector<bool> FindNeeded(const Model::Impl& model, const DeadEnds& dead_ends
 // Sets the model's live_outputs, and its trainable_ends if no output can be trained.
 void MarkDeadOutputs(const DeadEnds& dead_ends, Model::Impl* model);
 
-// Fails with kUnsupported if an output depends on a dead end. The remedy names inputs to set, or
-// values at which the step could end.
+// The same for a graph without dead ends, where the float outputs that no gradient leaves (those
+// behind an ArgMax or a comparison) can't be trained either. Returns whether there are such
+// outputs, or others that aren't floats.
+bool MarkUntrainedOutputs(Model::Impl* model);
+
+// kUnsupported: an output depends on a dead end. The remedy names inputs that would decide the
+// matter, or values at which the step could end instead.
 Result<Done> CheckDeadEnds(const Model::Impl& model, const DeadEnds& dead_ends,
                            const std::vector<bool>& is_needed, const std::string& file);
 

@@ -20,10 +20,12 @@ struct Operands {
   std::string queries, keys, values;
   std::string mask;
   std::string past_keys, past_values;
+  // If the past is a buffer, [batch]: where new keys are written, and how many it then has.
+  std::string begins, lengths;
   int64_t heads = 0;
   int64_t kv_heads = 0;
   bool is_causal = false;
-  bool is_in_heads = false;  // Queries, keys and values are.
+  bool is_in_heads = false;  // Keys and values are.
 };
 
 // Converts [batch, length, heads * size] to [batch, heads, length, size].
@@ -33,29 +35,76 @@ std::string InHeads(Maker& m, const std::string& value, int64_t heads, const std
   return m.Do("Transpose", {parted}, what, {Maker::IntList("perm", {0, 2, 1, 3})});
 }
 
-// Adds ONNX's Attention. Returns its result and, if an output needs them, the keys and values by
-// head, including past ones.
-std::vector<std::string> DoAttention(Maker& m, const Operands& operands) {
+std::string FromHeads(Maker& m, const std::string& value) {
+  const std::string joined =
+      m.Do("Transpose", {value}, "joined", {Maker::IntList("perm", {0, 2, 1, 3})});
+  return m.Do("Reshape", {joined, m.Ints({0, 0, -1}, "out_shape")}, "out");
+}
+
+// The results of an attention, the keys and values in heads, with those of the past, if an output
+// asks for them, and the scores.
+struct Attended {
+  std::string result, keys, values, scores;
+};
+
+// Makes ONNX's Attention.
+Attended DoAttention(Maker& m, Operands operands) {
+  constexpr size_t kScores = 3;
   Maker::Attributes attributes = {Maker::Int("q_num_heads", operands.heads),
                                   Maker::Int("kv_num_heads", operands.kv_heads)};
   if (operands.is_causal) attributes.push_back(Maker::Int("is_causal", 1));
   if (FloatAttribute(m.node(), "scale", 0) != 0) m.Copy("scale", &attributes);
   if (FloatAttribute(m.node(), "softcap", 0) != 0) m.Copy("softcap", &attributes);
-  const bool has_past = !operands.past_keys.empty();
+  const bool is_buffer = !operands.begins.empty();
+  const bool has_past = !operands.past_keys.empty() && !is_buffer;
+  const bool wants_keys = is_buffer || (!has_past && (m.HasOutput(1) || m.HasOutput(2)));
+  Attended made;
+  const auto in_heads = [&](const std::string& value, const std::string& what) {
+    if (!operands.is_in_heads) return InHeads(m, value, operands.kv_heads, what);
+    return is_buffer ? value : m.Do("Identity", {value}, what);
+  };
+  if (wants_keys) {
+    made.keys = in_heads(operands.keys, is_buffer ? "new_keys" : "present_keys");
+    made.values = in_heads(operands.values, is_buffer ? "new_values" : "present_values");
+  }
+  if (is_buffer) {
+    made.keys = m.Do("TensorScatter", {operands.past_keys, made.keys, operands.begins},
+                     "present_keys", {Maker::Int("axis", -2)});
+    made.values = m.Do("TensorScatter", {operands.past_values, made.values, operands.begins},
+                       "present_values", {Maker::Int("axis", -2)});
+    operands.keys = made.keys;
+    operands.values = made.values;
+    operands.past_keys = operands.past_values = "";
+    operands.is_in_heads = true;
+  }
+  if (operands.is_in_heads) {
+    operands.queries = InHeads(m, operands.queries, operands.heads, "heads_of_queries");
+  }
   std::vector<std::string> what = {"attention"};
   if (has_past) what.insert(what.end(), {"present_keys", "present_values"});
-  std::vector<std::string> made =
+  if (m.HasOutput(kScores)) {
+    what.resize(kScores);
+    what.emplace_back("scores");
+  }
+  const std::vector<std::string> outputs =
       m.DoSeveral("Attention",
                   {operands.queries, operands.keys, operands.values, operands.mask,
-                   operands.past_keys, operands.past_values},
+                   operands.past_keys, operands.past_values, operands.lengths},
                   what, attributes);
-  if (has_past || (!m.HasOutput(1) && !m.HasOutput(2))) return made;
-  for (const auto& [value, name] :
-       {std::pair(operands.keys, "present_keys"), std::pair(operands.values, "present_values")}) {
-    made.push_back(operands.is_in_heads ? m.Do("Identity", {value}, name)
-                                        : InHeads(m, value, operands.kv_heads, name));
+  made.result = operands.is_in_heads ? FromHeads(m, outputs[0]) : outputs[0];
+  if (has_past) {
+    made.keys = outputs[1];
+    made.values = outputs[2];
   }
+  if (m.HasOutput(kScores)) made.scores = outputs[kScores];
   return made;
+}
+
+void SetOutputs(Maker& m, const Attended& made) {
+  m.Output(0, made.result);
+  m.Output(1, made.keys);
+  m.Output(2, made.values);
+  m.Output(3, made.scores);
 }
 
 std::vector<std::string> SplitLast(Maker& m, const std::string& value,
@@ -64,20 +113,58 @@ std::vector<std::string> SplitLast(Maker& m, const std::string& value,
                      {what + "_q", what + "_k", what + "_v"}, {Maker::Int("axis", -1)});
 }
 
-// Converts a numeric mask (the lengths of samples, or a 1 for each key or each query and key) to
-// booleans that broadcast to [batch, heads, queries, keys]. Returns false for other forms.
-bool ReadMask(Maker& m, size_t input, int64_t batch, int64_t keys, std::string* mask) {
+// The positions [begin, end).
+std::string Places(Maker& m, int64_t begin, int64_t end, int32_t type, const std::string& what) {
+  const auto number = [&](int64_t value, const char* name) {
+    return m.Constant({type, {}, {value}, {}}, what + name);
+  };
+  return m.Do("Range", {number(begin, "_begin"), number(end, "_end"), number(1, "_step")}, what);
+}
+
+// A part [begin, end) of a list, as a column.
+std::string Column(Maker& m, size_t input, int64_t begin, int64_t end, const std::string& what) {
+  std::string part = m.Operand(input);
+  if (m.DimsOf(input)[0] != end - begin) {
+    part = m.Do("Slice",
+                {part, m.Ints({begin}, what + "_begin"), m.Ints({end}, what + "_end"),
+                 m.Ints({0}, what + "_axis")},
+                what + "_part");
+  }
+  return m.Do("Unsqueeze", {part, m.Ints({1}, what + "_last")}, what);
+}
+
+// Makes booleans that broadcast to [batch, heads, queries, keys] of a mask of numbers, in one of
+// ONNX Runtime's forms. Returns false for others.
+//
+//   [batch]              the number of keys of each sample
+//   [2 * batch]          the ends of its keys, then their begins
+//   [3 * batch + 2]      the same as [batch], then running sums of lengths
+//   [batch, keys]        a 1 for each key
+//   [batch, queries, keys], [batch, 1, most, most]
+bool ReadMask(Maker& m, size_t input, int64_t batch, int64_t queries, int64_t keys,
+              std::string* mask) {
   if (m.Operand(input).empty()) return true;
   if (!m.HasInput(input)) return false;
   const Dims& dims = m.DimsOf(input);
   std::string value = m.Operand(input);
-  if (dims == Dims{batch}) {
-    if (keys > kMaxFoldedElements) return false;
-    ConstantValue places{m.TypeOf(input), {1, keys}, {}, {}};
-    for (int64_t i = 0; i < keys; ++i) places.ints.push_back(i);
-    const std::string lengths = m.Do("Unsqueeze", {value, m.Ints({1}, "last")}, "lengths");
-    value = m.Do("Less", {m.Constant(places, "places"), lengths}, "is_key");
+  if (dims.size() == 1) {
+    const bool has_begins = dims[0] == 2 * batch;
+    if (dims[0] != batch && !has_begins && dims[0] != 3 * batch + 2) return false;
+    const int32_t type = m.TypeOf(input);
+    if (type != TensorProto::INT32 && type != TensorProto::INT64) return false;
+    const std::string places = Places(m, 0, keys, type, "places");
+    value = m.Do("Less", {places, Column(m, input, 0, batch, "ends")}, "is_before_end");
+    if (has_begins) {
+      const std::string begins = Column(m, input, batch, 2 * batch, "begins");
+      value = m.Do("And", {value, m.Do("GreaterOrEqual", {places, begins}, "is_begun")}, "is_key");
+    }
   } else if (dims == Dims{batch, keys} || dims.size() == 3 || dims.size() == 4) {
+    if (dims.size() == 4 && dims[2] > queries && dims[3] >= keys) {
+      value = m.Do("Slice",
+                   {value, m.Ints({keys - queries, 0}, "mask_begins"),
+                    m.Ints({keys, keys}, "mask_ends"), m.Ints({2, 3}, "mask_sides")},
+                   "mask_of_rows");
+    }
     value = m.Do("Cast", {value}, "is_key", {Maker::Int("to", TensorProto::BOOL)});
   } else {
     return false;
@@ -88,15 +175,29 @@ bool ReadMask(Maker& m, size_t input, int64_t batch, int64_t keys, std::string* 
   return true;
 }
 
-// Uses the bias as mask, if there is no other mask.
+// Adds the bias of the scores to a mask.
 bool ReadBias(Maker& m, size_t input, std::string* mask) {
   if (m.Operand(input).empty()) return true;
-  if (!mask->empty()) return false;
-  *mask = m.Operand(input);
+  if (!m.HasInput(input)) return false;
+  constexpr double kMasked = -10000;
+  *mask = mask->empty() ? m.Operand(input)
+                        : m.Do("Where",
+                               {*mask, m.Operand(input),
+                                m.Number(FloatAttribute(m.node(), "mask_filter_value", kMasked),
+                                         input, "masked")},
+                               "masked_bias");
   return true;
 }
 
-// Returns the rows of a rotation table for [batch, length] positions from `begin` on.
+// Sets where new keys are written into a buffer of the past: at a number for all samples.
+void WriteFrom(Maker& m, size_t begin, int64_t batch, int64_t length, Operands* operands) {
+  const std::string place =
+      m.Do("Cast", {m.Operand(begin)}, "begin", {Maker::Int("to", TensorProto::INT64)});
+  operands->begins = m.Do("Expand", {place, m.Ints({batch}, "samples")}, "begins");
+  operands->lengths = m.Do("Add", {operands->begins, m.Ints({length}, "written")}, "lengths");
+}
+
+// The tables of a rotation for [batch, length] positions from `begin` on, if no ids are given.
 std::string RowsOf(Maker& m, size_t table, int64_t begin, int64_t batch, int64_t length,
                    const std::string& what) {
   const int64_t width = m.DimsOf(table).back();
@@ -116,6 +217,7 @@ bool IsMatrix(const Maker& m, size_t input) {
 
 bool MakeAttention(Maker& m) {
   constexpr size_t kInput = 0, kWeights = 1, kBias = 2, kMask = 3, kPast = 4, kMaskBias = 5;
+  constexpr size_t kPastLength = 6;
   if (!m.HasInput(kInput) || !IsMatrix(m, kWeights) || m.DimsOf(kInput).size() != 3) return false;
   Operands operands;
   operands.heads = operands.kv_heads = IntAttribute(m.node(), "num_heads", 0);
@@ -134,19 +236,23 @@ bool MakeAttention(Maker& m) {
   int64_t keys = m.DimsOf(kInput)[1];
   if (m.HasInput(kPast)) {
     if (m.DimsOf(kPast).size() != 5) return false;
-    keys += m.DimsOf(kPast)[3];
+    const bool is_buffer = IntAttribute(m.node(), "past_present_share_buffer", 0) != 0;
+    if (is_buffer && !m.HasInput(kPastLength)) return false;
+    if (is_buffer) WriteFrom(m, kPastLength, m.DimsOf(kInput)[0], keys, &operands);
+    keys = m.DimsOf(kPast)[3] + (is_buffer ? 0 : keys);
     const auto past = m.DoSeveral("Split", {m.Operand(kPast)}, {"past_k", "past_v"},
                                   {Maker::Int("axis", 0), Maker::Int("num_outputs", 2)});
     operands.past_keys = m.Do("Squeeze", {past[0], m.Ints({0}, "past_k_axis")}, "past_keys");
     operands.past_values = m.Do("Squeeze", {past[1], m.Ints({0}, "past_v_axis")}, "past_values");
   }
-  if (!ReadMask(m, kMask, m.DimsOf(kInput)[0], keys, &operands.mask)) return false;
+  const Dims& x = m.DimsOf(kInput);
+  if (!ReadMask(m, kMask, x[0], x[1], keys, &operands.mask)) return false;
   if (!ReadBias(m, kMaskBias, &operands.mask)) return false;
-  const auto made = DoAttention(m, operands);
-  m.Output(0, made[0]);
+  const Attended made = DoAttention(m, operands);
+  m.Output(0, made.result);
   if (m.HasOutput(1)) {
-    const std::string k = m.Do("Unsqueeze", {made[1], m.Ints({0}, "k_axis")}, "present_k");
-    const std::string v = m.Do("Unsqueeze", {made[2], m.Ints({0}, "v_axis")}, "present_v");
+    const std::string k = m.Do("Unsqueeze", {made.keys, m.Ints({0}, "k_axis")}, "present_k");
+    const std::string v = m.Do("Unsqueeze", {made.values, m.Ints({0}, "v_axis")}, "present_v");
     m.Output(1, m.Do("Concat", {k, v}, "present", {Maker::Int("axis", 0)}));
   }
   return true;
@@ -154,7 +260,7 @@ bool MakeAttention(Maker& m) {
 
 bool MakeMultiHeadAttention(Maker& m) {
   constexpr size_t kQueries = 0, kKeys = 1, kValues = 2, kBias = 3, kPadding = 4, kMaskBias = 5;
-  constexpr size_t kPastKeys = 6, kPastValues = 7;
+  constexpr size_t kPastKeys = 6, kPastValues = 7, kPastLength = 8;
   const int64_t heads = IntAttribute(m.node(), "num_heads", 0);
   if (!m.HasInput(kQueries) || heads <= 0) return false;
   Operands operands;
@@ -170,6 +276,14 @@ bool MakeMultiHeadAttention(Maker& m) {
     operands.queries = m.Do("Reshape", {parts[0], shape}, "queries");
     operands.keys = m.Do("Reshape", {parts[1], shape}, "keys");
     operands.values = m.Do("Reshape", {parts[2], shape}, "values");
+  } else if (q.size() == 3 && m.HasInput(kKeys) && m.DimsOf(kKeys).size() == 5) {
+    // [batch, length, heads, 2, size]
+    const auto parts = m.DoSeveral("Split", {m.Operand(kKeys)}, {"k", "v"},
+                                   {Maker::Int("axis", 3), Maker::Int("num_outputs", 2)});
+    const std::string shape = m.Ints({0, 0, q[2]}, "shape");
+    operands.queries = m.Operand(kQueries);
+    operands.keys = m.Do("Reshape", {parts[0], shape}, "keys");
+    operands.values = m.Do("Reshape", {parts[1], shape}, "values");
   } else if (q.size() == 3 && m.HasInput(kKeys) && m.HasInput(kValues) &&
              (is_in_heads || m.DimsOf(kKeys).size() == 3)) {
     operands.queries = m.Operand(kQueries);
@@ -196,27 +310,21 @@ bool MakeMultiHeadAttention(Maker& m) {
     if (m.DimsOf(kPastKeys).size() != 4) return false;
     operands.past_keys = m.Operand(kPastKeys);
     operands.past_values = m.Operand(kPastValues);
-    keys += m.DimsOf(kPastKeys)[2];
+    const bool is_buffer = m.HasInput(kPastLength);
+    if (is_buffer) WriteFrom(m, kPastLength, q[0], keys, &operands);
+    keys = m.DimsOf(kPastKeys)[2] + (is_buffer ? 0 : keys);
   }
-  if (!ReadMask(m, kPadding, q[0], keys, &operands.mask)) return false;
+  if (!ReadMask(m, kPadding, q[0], q[1], keys, &operands.mask)) return false;
   if (!ReadBias(m, kMaskBias, &operands.mask)) return false;
   operands.is_in_heads = is_in_heads;
-  if (is_in_heads) operands.queries = InHeads(m, operands.queries, heads, "queries");
-  const auto made = DoAttention(m, operands);
-  if (is_in_heads) {
-    const std::string joined =
-        m.Do("Transpose", {made[0]}, "joined", {Maker::IntList("perm", {0, 2, 1, 3})});
-    m.Output(0, m.Do("Reshape", {joined, m.Ints({0, 0, -1}, "out_shape")}, "out"));
-  } else {
-    m.Output(0, made[0]);
-  }
-  for (size_t i = 1; i < made.size(); ++i) m.Output(i, made[i]);
+  SetOutputs(m, DoAttention(m, operands));
   return true;
 }
 
 bool MakeGroupQueryAttention(Maker& m) {
   constexpr size_t kQueries = 0, kKeys = 1, kValues = 2, kPastKeys = 3, kPastValues = 4;
-  constexpr size_t kCos = 7, kSin = 8;
+  constexpr size_t kLast = 5, kTotal = 6, kCos = 7, kSin = 8, kPositions = 9, kBias = 10;
+  constexpr size_t kSink = 11;
   Operands operands;
   operands.heads = IntAttribute(m.node(), "num_heads", 0);
   operands.kv_heads = IntAttribute(m.node(), "kv_num_heads", 0);
@@ -238,32 +346,59 @@ bool MakeGroupQueryAttention(Maker& m) {
     operands.keys = m.Operand(kKeys);
     operands.values = m.Operand(kValues);
   }
-  int64_t past = 0;
+  if (m.HasInput(kSink)) return false;
+  int64_t past = 0;  // Tokens before these.
+  int64_t keys = q[1];
   if (m.HasInput(kPastKeys) && m.HasInput(kPastValues)) {
     if (m.DimsOf(kPastKeys).size() != 4) return false;
     past = m.DimsOf(kPastKeys)[2];
+    keys += past;
   }
   if (past > 0) {
     operands.past_keys = m.Operand(kPastKeys);
     operands.past_values = m.Operand(kPastValues);
+    // A past with room for the new tokens is a buffer that they are written into.
+    const std::optional<int64_t> total = m.KnownNumber(kTotal);
+    if (total && *total >= q[1] && *total <= past && m.HasInput(kLast)) {
+      const std::string last =
+          m.Do("Cast", {m.Operand(kLast)}, "last", {Maker::Int("to", TensorProto::INT64)});
+      const std::string flat = m.Do("Reshape", {last, m.Ints({q[0]}, "samples")}, "last_of_all");
+      operands.lengths = m.Do("Add", {flat, m.Ints({1}, "one")}, "lengths");
+      operands.begins = m.Do("Sub", {operands.lengths, m.Ints({q[1]}, "written")}, "begins");
+      keys = past;
+      past = *total - q[1];
+    }
   }
   if (IntAttribute(m.node(), "do_rotary", 0) != 0) {
     if (!IsMatrix(m, kCos) || !IsMatrix(m, kSin)) return false;
-    if (past + q[1] > m.DimsOf(kCos)[0]) past = 0;  // The cache may have full length.
-    const std::string cos = RowsOf(m, kCos, past, q[0], q[1], "cos");
-    const std::string sin = RowsOf(m, kSin, past, q[0], q[1], "sin");
+    const bool has_ids = m.HasInput(kPositions) && m.DimsOf(kPositions).size() == 2;
+    // The cache may be a buffer of full length.
+    const int64_t begin = past + q[1] > m.DimsOf(kCos)[0] ? 0 : past;
+    const std::string cos = has_ids ? m.Operand(kCos) : RowsOf(m, kCos, begin, q[0], q[1], "cos");
+    const std::string sin = has_ids ? m.Operand(kSin) : RowsOf(m, kSin, begin, q[0], q[1], "sin");
     const auto rotate = [&](const std::string& value, int64_t heads, const char* what) {
       Maker::Attributes attributes = {Maker::Int("num_heads", heads)};
       m.Copy("rotary_interleaved", &attributes, "interleaved");
       // Only a part of each head may be rotated.
       attributes.push_back(Maker::Int("rotary_embedding_dim", 2 * m.DimsOf(kCos)[1]));
-      return m.Do("RotaryEmbedding", {value, cos, sin}, what, attributes);
+      return m.Do("RotaryEmbedding", {value, cos, sin, has_ids ? m.Operand(kPositions) : ""}, what,
+                  attributes);
     };
     operands.queries = rotate(operands.queries, operands.heads, "rotated_q");
     operands.keys = rotate(operands.keys, operands.kv_heads, "rotated_k");
   }
-  const auto made = DoAttention(m, operands);
-  for (size_t i = 0; i < made.size(); ++i) m.Output(i, made[i]);
+  const int64_t window = IntAttribute(m.node(), "local_window_size", -1);
+  if (window > 0 && window < keys) {
+    const std::string rows =
+        m.Do("Unsqueeze",
+             {Places(m, past - window + 1, past - window + 1 + q[1], TensorProto::INT64, "firsts"),
+              m.Ints({1}, "column")},
+             "first_keys");
+    operands.mask = m.Do("GreaterOrEqual", {Places(m, 0, keys, TensorProto::INT64, "places"), rows},
+                         "is_in_window");
+  }
+  if (!ReadBias(m, kBias, &operands.mask)) return false;
+  SetOutputs(m, DoAttention(m, operands));
   return true;
 }
 

@@ -139,13 +139,76 @@ TEST_CASE("decompose: attentions") {
       {grouped.c_str(),
        "y, ok, ov = com.microsoft.GroupQueryAttention<num_heads = 4, kv_num_heads = 2, do_rotary = "
        "1>(x, k, v, , , l, t, cos, sin)",
-       "Slice Expand Slice Expand RotaryEmbedding RotaryEmbedding Attention Transpose Transpose",
+       "Slice Expand Slice Expand RotaryEmbedding RotaryEmbedding Transpose Transpose Attention",
        {{"y", "[2,6,64]"}, {"ok", "[2,2,6,16]"}, {"ov", "[2,2,6,16]"}}},
       {"float[2,6,64] x0, int64[2,6] p, float[16,8] cos, float[16,8] sin",
        "y = com.microsoft.RotaryEmbedding(x, p, cos, sin)",
        "RotaryEmbedding",
        {{"y", "[2,6,64]"}}}};
   for (const Decomposed& row : rows) CheckRow(row);
+}
+
+TEST_CASE("decompose: masks of attention in all of ONNX Runtime's forms") {
+  const std::string packed = "float[2,6,64] x0, float[64,192] p, float[192] b, ";
+  const std::string qkv = "float[2,6,64] x0, float[2,8,64] k, float[2,8,64] v, ";
+  const std::string attention = "y = com.microsoft.Attention<num_heads = 4>";
+  const std::string heads = "y = com.microsoft.MultiHeadAttention<num_heads = 4>";
+  struct Row {
+    std::string inputs, node;
+    const char* ops;
+  };
+  for (const Row& row :
+       {Row{packed + "int32[2,6] m", attention + "(x, p, b, m)", "MatMul Add Split Cast Attention"},
+        Row{packed + "int32[2,6,6] m", attention + "(x, p, b, m)",
+            "MatMul Add Split Cast Attention"},
+        Row{packed + "int32[4] m", attention + "(x, p, b, m)",
+            "MatMul Add Split Slice Less Slice GreaterOrEqual And Attention"},
+        Row{packed + "int32[2,1,8,8] m", attention + "(x, p, b, m)",
+            "MatMul Add Split Slice Cast Attention"},
+        Row{packed + "float[1,1,6,6] a", attention + "(x, p, b, , , a)",
+            "MatMul Add Split Attention"},
+        Row{packed + "int32[2,6] m, float[2,4,6,6] a", attention + "(x, p, b, m, , a)",
+            "MatMul Add Split Cast Where Attention"},
+        Row{qkv + "int32[2] m", heads + "(x, k, v, , m)", "Less Attention"},
+        Row{qkv + "int32[8] m", heads + "(x, k, v, , m)", "Slice Less Attention"},
+        Row{qkv + "int32[2,8] m, float[1,4,6,8] a", heads + "(x, k, v, , m, a)",
+            "Cast Where Attention"}}) {
+    CheckRow({row.inputs.c_str(), row.node.c_str(), row.ops, {{"y", "[2,6,64]"}}});
+  }
+}
+
+TEST_CASE("decompose: caches of attention grow, or are buffers that keep their size") {
+  const std::string one =
+      "float[2,1,64] x0, float[2,1,32] k, float[2,1,32] v, int32[2] l, "
+      "float[2,2,16,16] pk, float[2,2,16,16] pv";
+  const std::string grouped = "com.microsoft.GroupQueryAttention<num_heads = 4, kv_num_heads = 2>";
+  // Without the number of tokens so far, the past is full.
+  CheckRow({(one + ", int32 t").c_str(),
+            ("y, ok, ov = " + grouped + "(x, k, v, pk, pv, l, t)").c_str(),
+            "Attention",
+            {{"y", "[2,1,64]"}, {"ok", "[2,2,17,16]"}, {"ov", "[2,2,17,16]"}}});
+  CheckRow({one.c_str(),
+            ("t = Constant<value_int = 4>() t32 = Cast<to = 6>(t) z, ok, ov = " + grouped +
+             "(x, k, v, pk, pv, l, t32) y = Relu(z)")
+                .c_str(),
+            "Cast Add Sub TensorScatter TensorScatter Attention Relu",
+            {{"y", "[2,1,64]"}, {"ok", "[2,2,16,16]"}, {"ov", "[2,2,16,16]"}}});
+  CheckRow(
+      {"float[2,1,64] x0, float[2,1,64] k, float[2,1,64] v, float[2,4,16,16] pk, "
+       "float[2,4,16,16] pv, int32[1] t",
+       "z, ok, ov = com.microsoft.MultiHeadAttention<num_heads = 4>(x, k, v, , , , pk, pv, t) "
+       "y = Relu(z)",
+       "Cast Expand Add TensorScatter TensorScatter Attention Relu",
+       {{"y", "[2,1,64]"}, {"ok", "[2,4,16,16]"}, {"ov", "[2,4,16,16]"}}});
+  CheckRow({"float[2,6,64] x0, float[2,8,64] k, float[2,8,64] v",
+            "y, ok, ov, qk = com.microsoft.MultiHeadAttention<num_heads = 4>(x, k, v)",
+            "Transpose Transpose Attention",
+            {{"y", "[2,6,64]"}, {"ok", "[2,4,8,16]"}, {"ov", "[2,4,8,16]"}, {"qk", "[2,4,6,8]"}}});
+  // Only GPUs run this form; the shape is that of ONNX Runtime's documentation.
+  CheckRow({"float[2,6,64] x0, float[2,8,4,2,16] k",
+            "y = com.microsoft.MultiHeadAttention<num_heads = 4>(x, k)",
+            "Split Attention",
+            {{"y", "[2,6,64]"}}});
 }
 
 TEST_CASE("decompose: operators newer than the file's set, and products that have a row") {

@@ -370,7 +370,28 @@ Result<Done> Expander::Report() {
   CKPLAN_RETURN_IF_ERROR(builder_.CheckFaults(is_needed, file_));
   MarkDeadOutputs(dead_ends_, &model_);
   CKPLAN_RETURN_IF_ERROR(CheckDeadEnds(model_, dead_ends_, is_needed, file_));
-  return CheckShapesKnown(model_, dead_ends_, is_needed, file_);
+  CKPLAN_RETURN_IF_ERROR(CheckShapesKnown(model_, dead_ends_, is_needed, file_));
+  DropUnmade();
+  return Done{};
+}
+
+void Expander::DropUnmade() {
+  std::vector<ModelOperation> made;
+  made.reserve(model_.operations.size());
+  for (ModelOperation& operation : model_.operations) {
+    const bool reads_unmade =
+        std::any_of(operation.inputs.begin(), operation.inputs.end(), [this](ValueIndex input) {
+          return input != kNoValue &&
+                 model_.value(input).source == ModelValue::Source::kOperation &&
+                 model_.value(input).producer < 0;
+        });
+    const auto index = reads_unmade ? -1 : static_cast<int32_t>(made.size());
+    for (const ValueIndex output : operation.outputs) {
+      if (output != kNoValue) model_.value(output).producer = index;
+    }
+    if (!reads_unmade) made.push_back(std::move(operation));
+  }
+  model_.operations = std::move(made);
 }
 
 Result<Done> ExpandGraph(Model::Impl& model, const BoundDims& bound, const std::string& file,

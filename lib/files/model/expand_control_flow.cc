@@ -290,9 +290,11 @@ bool Expander::ExpandLoop(const NodeProto& node, const Values& inputs, Scope& sc
   const auto outputs = static_cast<size_t>(body->output_size());
   if (body->input_size() != static_cast<int>(inputs.size()) || outputs < 1 + states) return false;
   const size_t collected = outputs - 1 - states;
-  const std::optional<int64_t> trips = KnownScalar(inputs[0]);
-  if (inputs[0] != kNoValue && !trips) return Refuse("its number of rounds is unknown");
+  std::optional<int64_t> trips = KnownScalar(inputs[0]);
   std::optional<int64_t> goes_on = inputs[1] == kNoValue ? 1 : KnownScalar(inputs[1]);
+  if (goes_on == 0) trips = 0;
+  if (inputs[0] != kNoValue && !trips) return Refuse("its number of rounds is unknown");
+  if (trips && *trips <= 0) goes_on = 0;
   if (!goes_on) return Refuse("whether it runs at all is unknown");
   Scope shared = LoopScope(node, *body, scope);
   const ValueIndex yes = AddScalar(node, "goes_on", onnx::TensorProto::BOOL, 1, shared);
@@ -310,25 +312,67 @@ bool Expander::ExpandLoop(const NodeProto& node, const Values& inputs, Scope& sc
     carried.assign(made->begin() + 1, made->begin() + 1 + static_cast<std::ptrdiff_t>(states));
     for (size_t i = 0; i < collected; ++i) rounds[i].push_back((*made)[1 + states + i]);
   }
-  for (size_t i = 0; i < collected; ++i) {
-    const auto at = static_cast<int>(states + i);
-    if (at >= node.output_size()) break;
-    const std::string& output = node.output(at);
-    if (output.empty() || rounds[i].empty()) carried.push_back(kNoValue);
-    if (output.empty()) continue;
-    if (!rounds[i].empty()) {
-      carried.push_back(Stack(node, at, rounds[i], 0, scope));
-      continue;
+  if (collected > 0 && rounds[0].empty()) {
+    Values operands = {AddScalar(node, "round0", onnx::TensorProto::INT64, 0, shared), yes};
+    operands.insert(operands.end(), carried.begin(), carried.end());
+    const Values sample = TypesOfRound(*body, operands, shared);
+    for (size_t i = 0; i < collected; ++i) {
+      carried.push_back(Empty(node, states + i, sample[1 + states + i], 0, inputs, scope));
     }
-    NodeProto collector;  // Only rounds define the shape of its results.
-    collector.set_op_type(node.op_type());
-    collector.set_name(node.name());
-    collector.add_output(output);
-    AddDeadEnd(collector, DeadEnd::Kind::kControlFlow, "it runs no rounds but collects results",
-               inputs, scope);
+  }
+  for (size_t i = 0; i < collected && !rounds[i].empty(); ++i) {
+    const auto at = static_cast<int>(states + i);
+    const bool is_wanted = at < node.output_size() && !node.output(at).empty();
+    carried.push_back(is_wanted ? Stack(node, at, rounds[i], 0, scope) : kNoValue);
   }
   NameOutputs(node, carried, scope);
   return true;
+}
+
+Expander::Values Expander::TypesOfRound(const GraphProto& body, const Values& operands,
+                                        const Scope& shared) {
+  // What is wrong with a round that never runs doesn't matter.
+  const size_t faults = builder_.faults().size();
+  const auto made = ExpandRound(body, 0, operands, shared);
+  builder_.DropFaults(faults);
+  why_not_.clear();
+  return made.value_or(Values(static_cast<size_t>(body.output_size()), kNoValue));
+}
+
+ValueIndex Expander::AddTyped(const std::string& name, int32_t type, const Dims& dims,
+                              Scope& scope) {
+  NodeProto made;
+  made.set_op_type("Constant");
+  made.add_output(name);
+  onnx::AttributeProto& attribute = *made.add_attribute();
+  attribute.set_name("value");
+  attribute.set_type(onnx::AttributeProto::TENSOR);
+  attribute.mutable_t()->set_data_type(type);
+  for (const int64_t dim : dims) attribute.mutable_t()->add_dims(dim);
+  return builder_.AppendMade(std::move(made), {}, scope)[0];
+}
+
+ValueIndex Expander::Empty(const NodeProto& node, size_t output, ValueIndex round, int64_t axis,
+                           const Values& reads, Scope& scope) {
+  const auto at = static_cast<int>(output);
+  if (at >= node.output_size() || node.output(at).empty()) return kNoValue;
+  if (round != kNoValue && model_.value(round).has_shape) {
+    Dims dims = model_.value(round).dims;
+    const auto rank = static_cast<int64_t>(dims.size()) + 1;
+    if (axis < 0) axis += rank;
+    if (axis >= 0 && axis < rank) {
+      dims.insert(dims.begin() + axis, 0);
+      Scope inner = MadeScope(scope);
+      return AddTyped(node.output(at), model_.value(round).elem_type, dims, inner);
+    }
+  }
+  NodeProto collector;
+  collector.set_op_type(node.op_type());
+  collector.set_name(node.name());
+  collector.add_output(node.output(at));
+  AddDeadEnd(collector, DeadEnd::Kind::kControlFlow,
+             "it has no round, and the shape of what it collects is unknown", reads, scope);
+  return kNoValue;
 }
 
 bool Expander::Refuse(std::string why) {
@@ -342,59 +386,149 @@ bool Expander::ExpandScan(const NodeProto& node, const Values& inputs, Scope& sc
   const GraphProto* body = BodyOf(node, "body");
   const auto scanned =
       static_cast<size_t>(std::max<int64_t>(0, IntAttribute(node, "num_scan_inputs", 0)));
-  if (scope.opsets->at("") < kFirstOpsetOfPlainScan) {
-    return Refuse("it uses the form of operator set 8");
-  }
-  if (body == nullptr || scanned == 0 || scanned > inputs.size()) return false;
-  const size_t states = inputs.size() - scanned;
-  const auto outputs = static_cast<size_t>(body->output_size());
-  if (body->input_size() != static_cast<int>(inputs.size()) || outputs < states) return false;
+  const bool has_batch = scope.opsets->at("") < kFirstOpsetOfPlainScan;
+  const size_t first = has_batch ? 1 : 0;  // The first operand has the lengths of the samples.
+  if (body == nullptr || scanned == 0 || scanned + first > inputs.size()) return false;
+  const size_t states = inputs.size() - first - scanned;
+  const bool has_outputs = body->output_size() >= static_cast<int>(states);
+  if (body->input_size() != static_cast<int>(inputs.size() - first) || !has_outputs) return false;
+  Scope shared = LoopScope(node, *body, scope);
+  NodeProto named;  // The names of what the rounds read and make.
+  named.set_name(node.name());
+  named.set_op_type(node.op_type());
+  for (size_t i = first; i < inputs.size(); ++i) named.add_input(node.input(static_cast<int>(i)));
+  for (const std::string& output : node.output()) named.add_output(output);
+  const Values given(inputs.begin() + static_cast<std::ptrdiff_t>(first), inputs.end());
+  if (has_batch) return ExpandScanOfBatch(node, named, *body, inputs[0], given, shared, scope);
+  const std::optional<Values> made = ScanRounds(node, named, *body, given, shared, scope);
+  if (!made) return false;
+  NameOutputs(node, *made, scope);
+  return true;
+}
+
+std::optional<Expander::Values> Expander::ScanRounds(const NodeProto& node, const NodeProto& named,
+                                                     const GraphProto& body, const Values& given,
+                                                     const Scope& shared, Scope& scope) {
+  const auto scanned = static_cast<size_t>(IntAttribute(node, "num_scan_inputs", 0));
+  const size_t states = given.size() - scanned;
+  const bool has_batch = scope.opsets->at("") < kFirstOpsetOfPlainScan;
+  std::optional<int64_t> length;
   std::vector<Values> slices;
+  Values sample(given.begin(), given.begin() + static_cast<std::ptrdiff_t>(states));
   for (size_t i = 0; i < scanned; ++i) {
-    const ValueIndex value = inputs[states + i];
+    const ValueIndex value = given[states + i];
     if (value == kNoValue || !model_.value(value).has_shape) {
-      return Refuse("the length of its scanned input is unknown");
+      Refuse("the length of what it scans is unknown");
+      return std::nullopt;
     }
-    const auto rank = static_cast<int64_t>(model_.value(value).dims.size());
+    Dims dims = model_.value(value).dims;
+    const auto rank = static_cast<int64_t>(dims.size());
     int64_t axis = NumberFor(node, "scan_input_axes", i);
     if (axis < 0) axis += rank;
-    if (axis < 0 || axis >= rank) return false;
-    const int64_t length = model_.value(value).dims[static_cast<size_t>(axis)];
-    if (length <= 0 || length > static_cast<int64_t>(kMaxUnrolledOperations)) {
-      return Refuse(fmt::format("it has {} rounds", length));
+    if (axis < 0 || axis >= rank) return std::nullopt;
+    const int64_t own = dims[static_cast<size_t>(axis)];
+    if (own < 0 || own > static_cast<int64_t>(kMaxUnrolledOperations) ||
+        length.value_or(own) != own) {
+      Refuse(length ? "what it scans has different lengths" : fmt::format("it has {} rounds", own));
+      return std::nullopt;
     }
-    if (!slices.empty() && static_cast<int64_t>(slices[0].size()) != length) {
-      return Refuse("its scanned inputs have different lengths");
+    length = own;
+    if (own == 0) {
+      dims.erase(dims.begin() + axis);
+      Scope inner = MadeScope(scope);
+      sample.push_back(AddTyped(fmt::format("{}:slice", named.input(static_cast<int>(states + i))),
+                                model_.value(value).elem_type, dims, inner));
+      continue;
     }
-    slices.push_back(Unstack(node, static_cast<int>(states + i), value, axis, scope));
-    if (NumberFor(node, "scan_input_directions", i) != 0) {
+    slices.push_back(Unstack(named, static_cast<int>(states + i), value, axis, scope));
+    if (NumberFor(node, has_batch ? "directions" : "scan_input_directions", i) != 0) {
       std::reverse(slices.back().begin(), slices.back().end());
     }
   }
-  Scope shared = LoopScope(node, *body, scope);
-  Values carried(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(states));
-  std::vector<Values> rounds(outputs - states);
-  for (size_t round = 0; round < slices[0].size(); ++round) {
+  Values carried(given.begin(), given.begin() + static_cast<std::ptrdiff_t>(states));
+  std::vector<Values> rounds(static_cast<size_t>(body.output_size()) - states);
+  for (int64_t round = 0; round < *length; ++round) {
     Values operands = carried;
-    for (const Values& slice : slices) operands.push_back(slice[round]);
-    const auto made = ExpandRound(*body, static_cast<int64_t>(round), operands, shared);
-    if (!made || is_too_large_) return false;
+    for (const Values& slice : slices) operands.push_back(slice[static_cast<size_t>(round)]);
+    const auto made = ExpandRound(body, round, operands, shared);
+    if (!made || is_too_large_) return std::nullopt;
     carried.assign(made->begin(), made->begin() + static_cast<std::ptrdiff_t>(states));
     for (size_t i = 0; i < rounds.size(); ++i) rounds[i].push_back((*made)[states + i]);
   }
+  if (*length == 0) sample = TypesOfRound(body, sample, shared);
   for (size_t i = 0; i < rounds.size(); ++i) {
     const auto at = static_cast<int>(states + i);
-    if (at >= node.output_size()) break;
-    if (node.output(at).empty()) {
+    if (at >= named.output_size()) break;
+    const int64_t axis = NumberFor(node, "scan_output_axes", i);
+    if (*length == 0) {
+      carried.push_back(Empty(named, states + i, sample[states + i], axis, given, scope));
+    } else if (named.output(at).empty()) {
       carried.push_back(kNoValue);
-      continue;
+    } else {
+      if (NumberFor(node, "scan_output_directions", i) != 0) {
+        std::reverse(rounds[i].begin(), rounds[i].end());
+      }
+      carried.push_back(Stack(named, at, rounds[i], axis, scope));
     }
-    if (NumberFor(node, "scan_output_directions", i) != 0) {
-      std::reverse(rounds[i].begin(), rounds[i].end());
-    }
-    carried.push_back(Stack(node, at, rounds[i], NumberFor(node, "scan_output_axes", i), scope));
   }
-  NameOutputs(node, carried, scope);
+  return carried;
+}
+
+bool Expander::ExpandScanOfBatch(const NodeProto& node, const NodeProto& named,
+                                 const GraphProto& body, ValueIndex lengths, const Values& given,
+                                 const Scope& shared, Scope& scope) {
+  int64_t samples = -1;
+  int64_t longest = 0;
+  for (size_t i = 0; i < given.size(); ++i) {
+    const bool is_known = given[i] != kNoValue && model_.value(given[i]).has_shape &&
+                          !model_.value(given[i]).dims.empty();
+    if (!is_known) return Refuse("the shape of what it reads is unknown");
+    const Dims& dims = model_.value(given[i]).dims;
+    if (samples >= 0 && dims[0] != samples) return Refuse("what it reads has different batches");
+    samples = dims[0];
+    if (dims.size() > 1 && i + 1 == given.size()) longest = dims[1];
+  }
+  const std::optional<int64_t> all = CheckedMul(samples, std::max<int64_t>(longest, 1));
+  if (samples <= 0 || !all || *all > static_cast<int64_t>(kMaxUnrolledOperations)) {
+    return Refuse(fmt::format("it has {} samples of {} rounds", samples, longest));
+  }
+  if (lengths != kNoValue) {
+    const ConstantValue* known = KnownContents(lengths);
+    if (known == nullptr) return Refuse("the lengths of its samples are unknown");
+    const bool is_whole = std::all_of(known->ints.begin(), known->ints.end(),
+                                      [&](int64_t length) { return length == longest; });
+    if (!is_whole) return Refuse("its samples have different lengths");
+  }
+  std::vector<Values> columns;
+  for (size_t i = 0; i < given.size(); ++i) {
+    columns.push_back(Unstack(named, static_cast<int>(i), given[i], 0, scope));
+  }
+  std::vector<Values> outputs(static_cast<size_t>(named.output_size()));
+  for (int64_t k = 0; k < samples; ++k) {
+    Values operands;
+    for (const Values& column : columns) operands.push_back(column[static_cast<size_t>(k)]);
+    NodeProto own = named;
+    const std::string suffix = samples == 1 ? "" : fmt::format(":sample{}", k);
+    for (std::string& name : *own.mutable_input()) name += suffix;
+    for (std::string& name : *own.mutable_output()) name += name.empty() ? "" : suffix;
+    Scope sample{&shared,          fmt::format("{}{}/", shared.prefix, k),
+                 shared.opsets,    shared.attributes,
+                 shared.declared,  shared.depth + 1,
+                 shared.file_node, {}};
+    const std::optional<Values> made = ScanRounds(node, own, body, operands, sample, scope);
+    if (!made) return false;
+    for (size_t i = 0; i < outputs.size() && i < made->size(); ++i)
+      outputs[i].push_back((*made)[i]);
+  }
+  Values whole;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const bool is_wanted = !node.output(static_cast<int>(i)).empty();
+    const bool is_made = outputs[i].size() == static_cast<size_t>(samples) &&
+                         std::count(outputs[i].begin(), outputs[i].end(), kNoValue) == 0;
+    if (is_wanted && !is_made) return Refuse("the shape of what it collects is unknown");
+    whole.push_back(is_wanted ? Stack(named, static_cast<int>(i), outputs[i], 0, scope) : kNoValue);
+  }
+  NameOutputs(node, whole, scope);
   return true;
 }
 

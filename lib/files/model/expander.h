@@ -59,6 +59,8 @@ class ModelBuilder {
   // Records that the graph contradicts itself.
   void AddFault(std::string fault) { faults_.push_back(std::move(fault)); }
   const std::vector<std::string>& faults() const { return faults_; }
+  // Forgets all but the first `count` faults.
+  void DropFaults(size_t count) { faults_.resize(count); }
 
   // Returns where declared types contradict inferred ones; empty if they agree.
   std::string TypeWarning() const { return types_.Warning(); }
@@ -128,6 +130,9 @@ class Expander {
                                      std::string* fault, Scope& scope);
   void AddOutputs(const Scope& scope);
   Result<Done> Report();
+  // Removes the operations behind dead ends and faults that no output depends on, as those of an
+  // If's other branch: nothing makes what they read.
+  void DropUnmade();
 
   // Adds unknown outputs for a node that can't be planned. `what` is the reason, such as "its
   // number of rounds is unknown".
@@ -148,6 +153,15 @@ class Expander {
   void ExpandCostlierBranch(const onnx::NodeProto& node, ValueIndex condition, Scope& scope);
   bool ExpandLoop(const onnx::NodeProto& node, const Values& inputs, Scope& scope);
   bool ExpandScan(const onnx::NodeProto& node, const Values& inputs, Scope& scope);
+  // Runs a scan's body once for each slice of what it scans. Returns the final states and what was
+  // collected, under the names of `named`, or nothing if its rounds can't be unrolled.
+  std::optional<Values> ScanRounds(const onnx::NodeProto& node, const onnx::NodeProto& named,
+                                   const onnx::GraphProto& body, const Values& given,
+                                   const Scope& shared, Scope& scope);
+  // A scan of operator set 8 has a batch, and runs its body for each of its samples.
+  bool ExpandScanOfBatch(const onnx::NodeProto& node, const onnx::NodeProto& named,
+                         const onnx::GraphProto& body, ValueIndex lengths, const Values& given,
+                         const Scope& shared, Scope& scope);
   bool ExpandSequenceMap(const onnx::NodeProto& node, const Values& inputs, Scope& scope);
   // Records the reason for AddDeadEnd and returns false.
   bool Refuse(std::string why);
@@ -157,7 +171,15 @@ class Expander {
   // contradicts itself or exceeds the limit for loops.
   std::optional<Values> ExpandRound(const onnx::GraphProto& body, int64_t round,
                                     const Values& inputs, const Scope& shared);
-  // Joins the values of all rounds along a new axis.
+  // Returns values with the types of what a round makes, for a loop that has no round.
+  Values TypesOfRound(const onnx::GraphProto& body, const Values& operands, const Scope& shared);
+  // A constant without contents.
+  ValueIndex AddTyped(const std::string& name, int32_t type, const Dims& dims, Scope& scope);
+  // Returns what a loop without a round collects: nothing, along a new axis of the type of a round.
+  // Without that type, it adds a dead end, and returns no value.
+  ValueIndex Empty(const onnx::NodeProto& node, size_t output, ValueIndex round, int64_t axis,
+                   const Values& reads, Scope& scope);
+  // Joins the values that each round made, along a new axis.
   ValueIndex Stack(const onnx::NodeProto& node, int output, const Values& rounds, int64_t axis,
                    Scope& scope);
   // Returns a slice of `value` for each position on the axis, without the axis.

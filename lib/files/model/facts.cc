@@ -59,6 +59,7 @@ class FactFinder {
       ValueFacts& facts = facts_.values[i];
       facts.root = static_cast<ValueIndex>(i);
       facts.is_batch = value.source == ModelValue::Source::kGraphInput;
+      facts.is_differentiable = facts.is_batch && IsFloatType(value.elem_type);
       facts.is_frozen = value.is_frozen;
       if (value.source != ModelValue::Source::kInitializer) continue;
       facts.is_unscaled = IsNarrow(value.elem_type);
@@ -84,6 +85,7 @@ class FactFinder {
   }
 
   void VisitOutputs(const ModelOperation& operation, bool has_gradient, OperationFacts& facts) {
+    const bool is_differentiable = has_gradient || ReadsDifferentiable(operation, facts);
     for (size_t i = 0; i < operation.outputs.size(); ++i) {
       if (operation.outputs[i] == kNoValue) continue;
       ValueFacts& output = facts_.value(operation.outputs[i]);
@@ -92,7 +94,9 @@ class FactFinder {
       output.is_batch = true;
       const bool may_carry =
           IsFloatType(model_.value(operation.outputs[i]).elem_type) || output.is_rounded;
-      output.requires_grad = has_gradient && may_carry && PassesGradient(*facts.rule, i);
+      const bool passes = may_carry && PassesGradient(*facts.rule, i);
+      output.requires_grad = has_gradient && passes;
+      output.is_differentiable = is_differentiable && passes;
       facts.spec.outputs[i].has_gradient = output.requires_grad;
       facts.has_backward = facts.has_backward || output.requires_grad;
       if (facts.is_view && i == 0) output.root = facts_.value(operation.inputs[0]).root;
@@ -301,6 +305,14 @@ class FactFinder {
       has_any = has_any || has_gradient;
     }
     return has_any;
+  }
+
+  bool ReadsDifferentiable(const ModelOperation& operation, const OperationFacts& facts) const {
+    for (size_t i = 0; i < operation.inputs.size(); ++i) {
+      if (!Flows(operation, facts, i)) continue;
+      if (facts_.value(operation.inputs[i]).is_differentiable) return true;
+    }
+    return false;
   }
 
   void FindOutputs() {

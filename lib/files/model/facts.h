@@ -17,7 +17,11 @@ struct ValueFacts {
   // tensors without a gradient, because they occupy memory.
   bool is_batch = false;
   bool requires_grad = false;
-  // For constants: gradients can flow back from this value to the initializers that it depends on.
+  // A gradient could flow back from this value to a float of the batch or a trained parameter. What
+  // is computed from an ArgMax, a comparison or tokens alone has none, whatever its type.
+  bool is_differentiable = false;
+  // For constants: gradients can flow back from this value to the initializers that it is computed
+  // from.
   bool may_be_trained = false;
   // For constants: a Constant, or a ConstantOfShape of known shape, possibly moved or cast. Old
   // exporters write weights in this form; the operations that read it decide whether it is a

@@ -56,7 +56,11 @@ class NodeContext final : public onnx::InferenceContext {
         !IsReadByRules(value->constant->elem_type)) {
       return nullptr;
     }
-    if (!data_[index].has_value()) data_[index] = MakeTensor(*value->constant);
+    if (!data_[index].has_value()) {
+      data_[index] = MakeTensor(*value->constant);
+      // ONNX wants scalars here, but its own functions and runtimes take lists of one number.
+      if (operation_.type() == "Range" && value->constant->size() == 1) data_[index]->clear_dims();
+    }
     return &*data_[index];
   }
   size_t getNumOutputs() const override { return outputs_.size(); }

@@ -29,11 +29,18 @@ TEST_CASE("declared types: element types and ranks count as well") {
 TEST_CASE("declared types: the declared type is planned if ONNX knows only a part") {
   const std::string graph =
       "g (float[2,8] x) => (float[2,8] y, float[1,1] z) <int64[3,5] places, int64[2] q = {0,1}> "
-      "{ places = NonZero(x) y = Relu(x) c = Cast<to = 1>(places) z = ReduceSum(c) }";
+      "{ places = NonZero(x) y = Relu(x) c = Cast<to = 1>(places) s = ReduceSum(c) t = "
+      "ReduceSum(x) z = Add(s, t) }";
   const auto warnings = WarningsOf(graph);
   REQUIRE(warnings.size() == 1);
   CHECK(warnings[0].find("\"places\" (declared int64[3,5], made int64[2,?] by NonZero "
                          "\"NonZero:places\", planned int64[3,5])") != std::string::npos);
+}
+
+TEST_CASE("inferred types: a Range takes lists of one number, as ONNX's own functions make them") {
+  CHECK(WarningsOf("g (float[6] x) => (float[6] y) <int64[1] n = {6}, int64 zero = {0}, int64 one "
+                   "= {1}> { r = Range(zero, n, one) f = Cast<to = 1>(r) y = Add(x, f) }")
+            .empty());
 }
 
 TEST_CASE("declared types: the first few of many are listed, and the others counted") {

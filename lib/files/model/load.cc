@@ -17,6 +17,7 @@
 #include "lib/base/units.h"
 #include "lib/files/model/bind_dims.h"
 #include "lib/files/model/constant_batch.h"
+#include "lib/files/model/dead_ends.h"
 #include "lib/files/model/eager_notes.h"
 #include "lib/files/model/expand.h"
 #include "lib/files/model/facts.h"
@@ -431,6 +432,48 @@ void WarnOfExcludedOutputs(Model::Impl& model, bool is_asked, const std::string&
                                        is_asked ? "" : " because it cannot be trained", note));
 }
 
+// Reads the part again that leads to the outputs that can be trained.
+Result<LoadOptions> ReadLivePart(Model::Impl* model, const LoadOptions& given,
+                                 const std::string& file) {
+  model->part = PartOf(model->proto->graph(), std::move(model->live_outputs), true);
+  ClearGraph(model);
+  return ExpandPart(model, given, file);
+}
+
+// Reads the part of the graph that leads to the outputs that were asked for, or to all that can be
+// trained.
+Result<LoadOptions> ReadTrainedPart(Model::Impl* model, const LoadOptions& given,
+                                    const std::string& file) {
+  Result<LoadOptions> read = ExpandPart(model, given, file);
+  if (!read.ok()) {
+    if (model->live_outputs.empty()) return read;
+    if (!given.outputs.empty()) {
+      const std::vector<std::string> live = model->live_outputs;
+      return WithoutDeadOutputs(*model, live, given.outputs, std::move(read).error());
+    }
+    read = ReadLivePart(model, given, file);
+    if (!read.ok()) return read;
+  }
+  if (!MarkUntrainedOutputs(model)) return read;
+  if (model->live_outputs.empty()) {
+    const bool has_float =
+        std::any_of(model->graph_outputs.begin(), model->graph_outputs.end(),
+                    [&](ValueIndex output) { return IsFloatType(model->value(output).elem_type); });
+    // Weights may be inputs; and whoever lowers the model says that its outputs are no floats.
+    if (model->trainable_ends.empty() || !has_float) return read;
+    std::vector<std::string> outputs;
+    for (const std::string& output : model->part.outputs) {
+      outputs.push_back(fmt::format("\"{}\"", ShortName(output)));
+    }
+    Error error = MakeError(ErrorCode::kInvalidInput,
+                            fmt::format("{}: nothing can be trained, since no gradient leaves {}",
+                                        file, ShortList(outputs, 3)));
+    SuggestEnds(*model, &error);
+    return error;
+  }
+  return given.outputs.empty() ? ReadLivePart(model, given, file) : std::move(read);
+}
+
 Result<Model> LoadParsed(const std::string& path, const LoadOptions& given, ParsedFile parsed) {
   auto impl = std::make_unique<Model::Impl>();
   impl->proto = std::move(parsed.proto);
@@ -448,18 +491,7 @@ Result<Model> LoadParsed(const std::string& path, const LoadOptions& given, Pars
   const onnx::GraphProto& graph = impl->proto->graph();
   CKPLAN_ASSIGN_OR_RETURN(impl->op_hints, HintsIn(given, file));
   CKPLAN_ASSIGN_OR_RETURN(impl->part, ChoosePart(graph, given.outputs, file));
-  Result<LoadOptions> read = ExpandPart(impl.get(), given, file);
-  if (!read.ok()) {
-    std::vector<std::string> live = std::move(impl->live_outputs);
-    if (!live.empty() && !given.outputs.empty()) {
-      return SuggestExcludingDeadOutputs(*impl, live, given.outputs, std::move(read).error());
-    }
-    if (live.empty()) return std::move(read).error();
-    impl->part = PartOf(impl->proto->graph(), std::move(live), true);
-    ClearGraph(impl.get());
-    read = ExpandPart(impl.get(), given, file);
-  }
-  CKPLAN_ASSIGN_OR_RETURN(const LoadOptions options, std::move(read));
+  CKPLAN_ASSIGN_OR_RETURN(const LoadOptions options, ReadTrainedPart(impl.get(), given, file));
   CKPLAN_RETURN_IF_ERROR(CheckHints(*impl, given.optional_dims, file));
   WarnOfUntrainedWeights(*impl, file);
   WarnOfExcludedOutputs(*impl, !given.outputs.empty(), file);

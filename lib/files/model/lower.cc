@@ -498,12 +498,13 @@ class Lowerer {
   }
 
   std::vector<bool> FindZeroPoints() const {
-    constexpr size_t kZeroPoint = 2;
+    constexpr size_t kZeroPoint = 2, kZeroPointOfNBits = 3;
     std::vector<bool> are_zero_points(model_.values.size(), false);
     for (const ModelOperation& operation : model_.operations) {
       const std::string& type = operation.type();
-      if (type != "QuantizeLinear" && type != "DequantizeLinear") continue;
-      const ValueIndex zero_point = operation.input(kZeroPoint);
+      const bool is_packed = type == "MatMulNBits";
+      if (type != "QuantizeLinear" && type != "DequantizeLinear" && !is_packed) continue;
+      const ValueIndex zero_point = operation.input(is_packed ? kZeroPointOfNBits : kZeroPoint);
       if (zero_point != kNoValue) are_zero_points[static_cast<size_t>(zero_point)] = true;
     }
     return are_zero_points;

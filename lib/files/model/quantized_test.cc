@@ -171,13 +171,15 @@ TEST_CASE("quantized: weights read by an operator on integers count as stored") 
 TEST_CASE("quantized: weights read by an unknown operator count as stored") {
   onnx::ModelProto proto = ParseGraph(
       "g (float[4,32] x) => (float[4,16] y) { y = com.microsoft.MatMulNBits<K = 32, "
-      "N = 16, bits = 4, block_size = 32>(x, q, scales) }");
+      "N = 16, bits = 4, block_size = 32>(x, q, scales, zeros) }");
   AddWeight(proto, "q", onnx::TensorProto::UINT8, {16, 1, 16});
   AddWeight(proto, "scales", onnx::TensorProto::FLOAT, {16});
+  AddWeight(proto, "zeros", onnx::TensorProto::UINT8, {16, 1});
   const ModelGraph lowered = LowerProto(proto);
-  CHECK(lowered.graph.constants().parameters == Bytes(16 * 16 + 16 * 4));
+  CHECK(lowered.graph.constants().parameters == Bytes(16 * 16 + 16 * 4 + 16));
   CHECK(lowered.graph.constants().parameter_gradients == Bytes(0));
   CHECK(IsReported(lowered, "\"q\" uint8[16,1,16]"));
+  CHECK_FALSE(IsReported(lowered, "zeros"));
 }
 
 TEST_CASE("quantized: zero points count without a warning, booleans and indices not at all") {

@@ -89,6 +89,49 @@ TEST_CASE("outputs: a model without a trainable output is refused, and the place
   CHECK(model.error().remedy.settings[0].value == "z");
 }
 
+TEST_CASE(
+    "outputs: a float that no gradient leaves is left out, or refused if it is the only one") {
+  const auto with = [](const std::string& outputs, const std::string& nodes) {
+    return WithWeights("h (float[N,16] x) => (" + outputs +
+                       ") <float[16,8] w, float[8] b> { l = "
+                       "MatMul(x, w) z = Add(l, b) best = ArgMax<axis = 1>(z) " +
+                       nodes + " }");
+  };
+  struct Row {
+    const char* nodes;
+    const char* tensors;
+  };
+  for (const Row& row :
+       {Row{"c = Cast<to = 1>(best)", "x l z"},
+        Row{"t = Constant<value_float = 0.5>() g = Greater(z, t) c = Cast<to = 1>(g)", "x l z"},
+        Row{"d = Constant<value_int = 8>() v = Constant<value_floats = [0.0, 1.0]>() c = "
+            "OneHot(best, d, v)",
+            "x l z"},
+        Row{"f = Cast<to = 1>(best) h = Constant<value_float = 0.5>() c = Mul(f, h)", "x l z"},
+        // These could be trained.
+        Row{"c = Relu(x)", "x l z c"}, Row{"c = Floor(z)", "x l z c"},
+        Row{"c = Gather(w, best)", "x l z best c"}}) {
+    CAPTURE(row.nodes);
+    const Result<Model> model = LoadProto(with("float[N,8] z, float[] c", row.nodes), BatchOf(4));
+    REQUIRE_MESSAGE(model.ok(), model.error().message);
+    CHECK(TensorNames(Lowered(*model)) == row.tensors);
+    const bool is_left_out = std::string(row.tensors) == "x l z";
+    CHECK(Mentions(model->warnings(), "can't be trained: output \"c\", with") == is_left_out);
+  }
+  const onnx::ModelProto alone = with("float[N,1] c", "c = Cast<to = 1>(best)");
+  const Result<Model> refused = LoadProto(alone, BatchOf(4));
+  CheckFails(refused, ErrorCode::kInvalidInput,
+             "nothing can be trained, since no gradient leaves \"c\"");
+  REQUIRE(refused.error().remedy.settings.size() == 1);
+  CHECK(refused.error().remedy.settings[0].value == "z");
+  CheckFails(
+      LoadProto(with("float[N,8] z, float[N,1] c", "c = Cast<to = 1>(best)"), EndingAt({"c"})),
+      ErrorCode::kInvalidInput, "no gradient leaves \"c\"");
+  // What is asked for beside an output that can be trained is a part of the step.
+  CHECK(TensorNames(LowerProto(with("float[N,8] z, float[N,1] c", "c = Cast<to = 1>(best)"),
+                               EndingAt({"z", "c"}))) == "x l z best c");
+}
+
 TEST_CASE("outputs: the place to end has a pattern that chooses it alone") {
   struct Row {
     const char* name;

@@ -8,7 +8,7 @@ import inspect
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ def export(
     batch: str | None = "N",
     dims: Dims | None = None,
     weights: bool = False,
+    outputs: Sequence[int | str] | None = None,
 ) -> Path:
     """Writes the model's graph as an ONNX file that ``ckplan`` plans, and returns its path.
 
@@ -57,12 +58,17 @@ def export(
         an argument contains several tensors, this applies to each tensor with such a dimension.
     weights: also write the weights. Plans do not depend on them. Without them the file is small;
         ``ckexec`` uses random weights, and other programs cannot run the file.
+    outputs: where the step ends, among what ``forward`` returns: positions in a tuple, or keys of a
+        dictionary or data class, as in ``["logits"]``; ``"states.0"`` is a part of a part. All of
+        it by default, without what can't be trained. Patterns of ``ckplan --outputs`` end it at
+        other tensors.
 
     Warns with a PlanWarning if an operation fixes the batch size.
 
     Raises ExportError, and writes nothing, if PyTorch cannot export the model, or only for the
     sizes of the arguments; TypeError if the arguments do not match ``forward``; ValueError if
-    ``batch`` or ``dims`` do not match the arguments; and ImportError without the packages
+    ``batch`` or ``dims`` do not match the arguments, or ``outputs`` not what ``forward`` returns;
+    and ImportError without the packages
     ``onnx`` and ``onnxscript``.
     """
     private.check_version("eager")
@@ -73,6 +79,8 @@ def export(
     with _training(model):
         program = _trace(model, opened)
     _name_dimensions(program, opened)
+    if outputs is not None:
+        _end_at(program, outputs)
     _add_unread_buffers(program, model)
     eager_notes.add(program, model)
     traced = program.exported_program
@@ -186,6 +194,27 @@ def _name_dimensions(program: torch.onnx.ONNXProgram, opened: OpenCall) -> None:
             )
     if renamed:
         private_export.rename_dimensions(program, renamed)
+
+
+def _end_at(program: torch.onnx.ONNXProgram, outputs: Sequence[int | str]) -> None:
+    """Leaves only these results of ``forward``; the program ignores what leads to no output."""
+    values: list[Any] = list(program.model.graph.outputs)
+    paths = private_export.result_paths(program)
+    if len(paths) != len(values):
+        raise ExportError(
+            f"PyTorch exported {len(values)} outputs for {len(paths)} tensors, so they cannot be "
+            "chosen; leave out outputs"
+        )
+    chosen: dict[int, Any] = {}
+    for output in outputs:
+        name = str(output)
+        found = [i for i, path in enumerate(paths) if f"{path}.".startswith(f"{name}.")]
+        if not found:
+            raise ValueError(f"forward returns no {output!r}, but {', '.join(paths)}")
+        chosen.update((i, values[i]) for i in found)
+    if not chosen:
+        raise ValueError("outputs is empty; name a result of forward, or leave it out")
+    program.model.graph.outputs[:] = [chosen[i] for i in sorted(chosen)]
 
 
 def _add_unread_buffers(program: torch.onnx.ONNXProgram, model: nn.Module) -> None:

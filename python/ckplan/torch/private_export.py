@@ -64,3 +64,25 @@ def is_without_data(tensor: Any) -> bool:
     """
     raw = getattr(tensor, "raw", None)
     return isinstance(raw, torch.Tensor) and (raw.is_meta or private.is_any_fake([raw]))
+
+
+def result_paths(program: Any) -> list[str]:
+    """Returns how each tensor is reached in what ``forward`` returned: "logits", "states.0".
+
+    Uses ``torch.utils._pytree``, since 2.0, and ``tree_flatten_with_path`` in it, since 2.3.
+    """
+    from torch.utils import _pytree
+
+    traced = program.exported_program
+    if traced is None:
+        return [str(position) for position in range(len(program.model.graph.outputs))]
+    specs = [spec for spec in traced.graph_signature.output_specs if spec.kind.name == "USER_OUTPUT"]
+    returned = _pytree.tree_unflatten([spec.arg for spec in specs], traced.call_spec.out_spec)
+    leaves, _ = _pytree.tree_flatten_with_path(returned)
+    paths = []
+    for path, leaf in leaves:
+        if type(leaf).__name__ != "TensorArgument":
+            continue
+        keys = [getattr(key, "key", getattr(key, "idx", getattr(key, "name", ""))) for key in path]
+        paths.append(".".join(map(str, keys)) or "0")
+    return paths

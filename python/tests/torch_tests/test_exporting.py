@@ -219,6 +219,41 @@ def test_what_is_no_model_and_no_arguments_is_refused(model, args, message, tmp_
         ckplan.torch.export(model, args, tmp_path / "model.onnx")
 
 
+@pytest.mark.parametrize(
+    ("outputs", "expected"),
+    [
+        (None, ["linear", "relu", "argmax"]),
+        (["scores"], ["linear"]),
+        (["more"], ["relu", "argmax"]),
+        (["more.0", "scores"], ["linear", "relu"]),
+    ],
+)
+def test_a_step_ends_where_it_is_asked_to(outputs, expected, tmp_path):
+    def compute(x: Tensor, layer: nn.Module) -> dict[str, object]:
+        scores = layer(x)
+        return {"scores": scores, "more": (scores.relu(), scores.argmax(1)), "none": None}
+
+    path = ckplan.torch.export(Rows(compute), ROWS, tmp_path / "model.onnx", outputs=outputs)
+    assert [output.name for output in read(path).graph.output] == expected
+    trained = [name for name in expected if name != "argmax"]
+    graph = json.loads(
+        ckplan.invocation.run_program("graph", str(path), "-D", "N=4", "--no-restore").output
+    )
+    names = {tensor["id"]: tensor["name"] for tensor in graph["tensors"]}
+    assert [names[output] for output in graph["outputs"]] == trained
+
+
+def test_a_tuple_has_positions_and_what_is_not_there_is_refused(tmp_path):
+    model = Rows(lambda x, layer: (layer(x), layer(x).relu()))
+    path = ckplan.torch.export(model, ROWS, tmp_path / "model.onnx", outputs=[1])
+    assert [output.name for output in read(path).graph.output] == ["relu"]
+    for outputs, message in (([2], "forward returns no 2, but 0, 1"), ([], "outputs is empty")):
+        with pytest.raises(ValueError, match=message):
+            ckplan.torch.export(model, ROWS, tmp_path / "other.onnx", outputs=outputs)
+    single = Rows(lambda x, layer: layer(x))
+    ckplan.torch.export(single, ROWS, tmp_path / "one.onnx", outputs=[0])
+
+
 def test_a_batch_that_is_a_constant_is_refused_with_the_line(tmp_path):
     model = Rows(lambda x, layer: layer(x.view(4, -1)))
     line = model.compute.__code__.co_firstlineno
