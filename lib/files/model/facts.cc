@@ -309,7 +309,7 @@ class FactFinder {
 
   bool ReadsDifferentiable(const ModelOperation& operation, const OperationFacts& facts) const {
     for (size_t i = 0; i < operation.inputs.size(); ++i) {
-      if (!Flows(operation, facts, i)) continue;
+      if (!FlowsTo(operation, facts, i)) continue;
       if (facts_.value(operation.inputs[i]).is_differentiable) return true;
     }
     return false;

@@ -449,7 +449,7 @@ Result<LoadOptions> ReadTrainedPart(Model::Impl* model, const LoadOptions& given
     if (model->live_outputs.empty()) return read;
     if (!given.outputs.empty()) {
       const std::vector<std::string> live = model->live_outputs;
-      return WithoutDeadOutputs(*model, live, given.outputs, std::move(read).error());
+      return SuggestExcludingDeadOutputs(*model, live, given.outputs, std::move(read).error());
     }
     read = ReadLivePart(model, given, file);
     if (!read.ok()) return read;
