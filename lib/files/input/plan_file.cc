@@ -143,15 +143,18 @@ Result<Done> CheckFingerprint(const std::string& path, const std::optional<std::
   if (!found.ok() || found->empty()) return Done{};  // No model, or one without markers.
   if (!plan) {
     return MakeError(ErrorCode::kCheckFailed,
-                     "\"{}\" has markers of a plan but not the plan itself " "(ckplan.plan); run `ckplan apply` again to write it",
+                     fmt::format("\"{}\" has markers of a plan but not the plan itself "
+                                 "(ckplan.plan); run `ckplan apply` again to write it",
                                  path));
   }
   const std::string sha256 = Sha256Hex(*plan);
   for (const FoundMarker& marker : found->model) {
     if (marker.key != "ckplan.plan_sha256" || marker.value == sha256) continue;
-    return MakeError(ErrorCode::kCheckFailed,
-                     "the plan in \"{}\" was modified: its " "sha256 is {}, but marker ckplan.plan_sha256 is \"{}\"; run `ckplan apply` again to " "rewrite it",
-                                 path, sha256, Printable(marker.value, kLongestName)));
+    return MakeError(
+        ErrorCode::kCheckFailed,
+        fmt::format("the plan in \"{}\" was modified: its sha256 is {}, but marker "
+                    "ckplan.plan_sha256 is \"{}\"; run `ckplan apply` again to rewrite it",
+                    path, sha256, Printable(marker.value, kLongestName)));
   }
   return Done{};
 }

@@ -151,7 +151,8 @@ class Binder {
     const auto check = [this](std::string_view what, const std::string& name) -> Result<Done> {
       if (WellFormedUtf8(name) == name) return Done{};
       return MakeError(ErrorCode::kUnsupported,
-                       "{}: the name \"{}\" of {} is not UTF-8, as ONNX and plan files require; " "rename it in the model",
+                       fmt::format("{}: the name \"{}\" of {} is not UTF-8, as ONNX and plan files "
+                                   "require; rename it in the model",
                                    file_, Printable(name, kLongestShown), what));
     };
     for (const ValueInfoProto* input : declared_) {

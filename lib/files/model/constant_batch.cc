@@ -169,9 +169,11 @@ Result<BatchVariants> WithBatch(const BoundDims& bound, int64_t wanted, const st
   }
   for (const BoundInput& input : bound.inputs) {
     if (IsScalar(input) || FirstDim(input) == wanted || FirstDim(input) == *in_file) continue;
-    return MakeError(ErrorCode::kUsage,
-                     "{}: the given shape of input \"{}\" has a batch of {}, not {}; " "use the same batch",
-                                 file, ShortName(input.input->name()), FirstDim(input), wanted));
+    return MakeError(
+        ErrorCode::kUsage,
+        fmt::format(
+            "{}: the given shape of input \"{}\" has a batch of {}, not {}; use the same batch",
+            file, ShortName(input.input->name()), FirstDim(input), wanted));
   }
   BatchVariants variants{bound, bound, *in_file};
   SetFirstDims(*in_file, &variants.in_file);

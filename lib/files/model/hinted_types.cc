@@ -183,9 +183,10 @@ Result<Done> CheckIsUsed(const Model::Impl& model, const OpHint& hint,
   });
   if (is_there && !IsDefined(model, hint)) return Done{};  // The step doesn't include it.
   if (is_there) {
-    return MakeError(ErrorCode::kUsage,
-                     "{}: --op-shape {}: ckplan already knows this operator; omit the " "description",
-                                 file, ShortName(name)));
+    return MakeError(
+        ErrorCode::kUsage,
+        fmt::format("{}: --op-shape {}: ckplan already knows this operator; omit the description",
+                    file, ShortName(name)));
   }
   std::set<std::string> known;
   for (const onnx::NodeProto* node : nodes) {

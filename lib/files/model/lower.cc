@@ -118,10 +118,10 @@ class Lowerer {
 
   Result<ModelGraph> Lower() {
     if (facts_.outputs.empty()) {
-      Error error = MakeError(
-          ErrorCode::kInvalidInput,
-          "{}: no output is a float tensor that depends on the inputs, so there is " "nothing to train",
-                      model_.identity.name));
+      Error error = MakeError(ErrorCode::kInvalidInput,
+                              fmt::format("{}: no output is a float tensor that depends on the "
+                                          "inputs, so there is nothing to train",
+                                          model_.identity.name));
       SuggestEnds(model_, &error);
       if (error.remedy.settings.empty()) error.message += "; give the model such an output";
       return error;
@@ -453,7 +453,8 @@ class Lowerer {
       std::vector<std::string> shown;
       for (const std::string& name : names) shown.push_back(fmt::format("\"{}\"", ShortName(name)));
       warnings.push_back(
-          "{}: operator {} is unknown: its cost is that of moving its bytes, and its " "backward is assumed to read all its inputs and outputs ({})",
+          fmt::format("{}: operator {} is unknown: its cost is that of moving its bytes, and its "
+                      "backward is assumed to read all its inputs and outputs ({})",
                       model_.identity.name, op, ShortList(shown, 3)));
     }
     return warnings;

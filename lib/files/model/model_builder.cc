@@ -60,7 +60,7 @@ void ModelBuilder::SetType(ModelValue& value, const onnx::TypeProto& type) {
   const auto bytes = TensorBytes(value.elem_type, value.dims);
   if (!bytes.has_value() || *bytes > kMaxTotalBytes.count()) {
     AddFault(
-        "the size of \"{}\", {}, is too large for any machine; use smaller " "dimensions",
+        fmt::format("the size of \"{}\", {}, is too large for any machine; use smaller dimensions",
                     ShortName(value.name), TypeText(value.elem_type, value.dims)));
     return;
   }

@@ -143,7 +143,8 @@ class PeakExplainer {
 
   void TryRecomputing(size_t live) {
     const LiveAtPeak& item = found_.live[live];
-    const std::optional<Schedule> schedule = ReleaseAfter(traced_, item.version, LastUseBefore(item));
+    const std::optional<Schedule> schedule =
+        ReleaseAfter(traced_, item.version, LastUseBefore(item));
     if (schedule) Measure(live, *schedule, false);
   }
 

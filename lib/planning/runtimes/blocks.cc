@@ -142,9 +142,11 @@ Result<std::vector<Block>> FindBlocks(const JointGraph& graph) {
   const bool has_paths = std::any_of(graph.ops().begin(), graph.ops().end(),
                                      [](const Operation& op) { return !op.module.empty(); });
   if (!has_paths) {
-    return MakeError(ErrorCode::kUnsupported,
-                     "{} does not say which module its operations come from; export " "it with torch.onnx.export(dynamo=True), or use the graph that " "ckplan.torch writes",
-                                 graph.name()));
+    return MakeError(
+        ErrorCode::kUnsupported,
+        fmt::format("{} does not say which module its operations come from; export it with "
+                    "torch.onnx.export(dynamo=True), or use the graph that ckplan.torch writes",
+                    graph.name()));
   }
   const int depth = DepthOfBlocks(graph);
   std::vector<std::string> elements;

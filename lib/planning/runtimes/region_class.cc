@@ -239,9 +239,11 @@ Result<RegionClass> MakeRegionClass(const JointGraph& graph, const std::vector<B
   const bool has_options = std::any_of(units.begin(), units.end(),
                                        [](const Unit& unit) { return unit.options.size() > 1; });
   if (!has_options) {
-    return MakeError(ErrorCode::kUnsupported,
-                     "{} has no layers that {} could recompute: a layer is a module in a " "list, such as layers.0, without operations that must not run " "twice",
-                                 graph.name(), InfoOf(kind).name));
+    return MakeError(
+        ErrorCode::kUnsupported,
+        fmt::format("{} has no layers that {} could recompute: a layer is a module in a list, such "
+                    "as layers.0, without operations that must not run twice",
+                    graph.name(), InfoOf(kind).name));
   }
   return std::move(regions).ClassOf(std::move(units));
 }

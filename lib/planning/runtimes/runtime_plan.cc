@@ -142,9 +142,11 @@ Result<Done> CheckOperators(const JointGraph& graph, RuntimeKind kind) {
   for (const Operation& op : graph.ops()) {
     if (op.op.starts_with("aten.")) return Done();
   }
-  return MakeError(ErrorCode::kUnsupported,
-                   "{} names PyTorch operators, but {} has none; use a graph " "that ckplan.torch writes",
-                               InfoOf(kind).name, graph.name()));
+  return MakeError(
+      ErrorCode::kUnsupported,
+      fmt::format(
+          "{} names PyTorch operators, but {} has none; use a graph that ckplan.torch writes",
+          InfoOf(kind).name, graph.name()));
 }
 
 }  // namespace

@@ -230,7 +230,8 @@ Result<TagClass> MakeTagClass(const JointGraph& graph, const std::vector<Block>&
   }
   if (!has_options) {
     return MakeError(ErrorCode::kUnsupported,
-                     "{} has no layers with operations that torchtitan could recompute: a " "layer is a module in a list, such as layers.0",
+                     fmt::format("{} has no layers with operations that torchtitan could "
+                                 "recompute: a layer is a module in a list, such as layers.0",
                                  graph.name()));
   }
   return TagClass(graph, std::move(units));
