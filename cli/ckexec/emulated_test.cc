@@ -421,14 +421,14 @@ TEST_CASE("emulated cuda: a device that is not there needs the workspaces of one
   }
 }
 
-TEST_CASE("emulated cuda: it is said why attention runs by kernels of our own") {
+TEST_CASE("emulated cuda: it is said why the host computes attention") {
   const Session session({"small_bert", "-D N=2 --fuse attention"}, true);
   const ProgramResult described = session.ProfileAs("--device h100 -o -");
   CAPTURE(described.err);
   REQUIRE(described.status == 0);
   const std::string why = "its heads have 6 and 6 elements, and cuDNN takes multiples of 8";
-  CHECK(described.err.find("attention of 2 nodes is computed by ckplan's own kernels, not by "
-                           "cuDNN: " +
+  CHECK(described.err.find("the host computes 2 FusedAttention nodes, with copies there and "
+                           "back: " +
                            why) != std::string::npos);
   CHECK(described.out.find(why) != std::string::npos);
   CHECK(SchemaValidator(FindSchema("workspaces")->text)

@@ -26,6 +26,9 @@ struct DeviceOptions {
   // Maximum workspace, in bytes, of one call of a library. The default is 256 MiB, or more for a
   // convolution that needs more, also to use tensor cores.
   std::optional<int64_t> workspace_limit;
+  // Maximum number of blocks in one launch; further work is done by the same threads in a loop.
+  // Tests lower it. No result depends on it.
+  int64_t max_blocks = int64_t{1} << 20;
 };
 
 // Says what is computed in TF32, after other words: ", TF32 in convolutions", or nothing.

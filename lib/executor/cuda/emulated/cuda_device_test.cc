@@ -84,6 +84,19 @@ std::vector<int> Counted(int count) {
   return numbers;
 }
 
+TEST_CASE("cuda device: memory and links are released while an error is on its way") {
+  EmulatedMachine machine = SmallMachine();
+  machine.faults.insert("no memory for code");  // Kernels' code is loaded late.
+  const auto run = [&] {
+    const auto device = OpenOn(machine);
+    const auto release = [&](void* memory) { device->Release(memory); };
+    const std::unique_ptr<void, decltype(release)> memory(Take(device->Allocate(4)), release);
+    const auto link = device->MakeCopyLink({});
+    device->Synchronize();
+  };
+  CHECK_THROWS_AS(run(), OutOfMemory);
+}
+
 TEST_CASE("cuda device: recorded work is done when it is started, as often as that is") {
   const auto device = OpenOn(SmallMachine());
   void* const from = Take(device->Allocate(4));
