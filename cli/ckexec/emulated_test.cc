@@ -203,6 +203,10 @@ TEST_CASE("emulated cuda: plans of small networks are proven in the arena and wi
       CHECK(report["ok"] == true);
       CHECK(report["gradients"]["parameters"] > 0);
       CHECK(report["gradients"]["differing"].empty());
+      const bool is_fused = model.sizes.find("--fuse attention") != std::string::npos;
+      const bool is_on_host =
+          report["notes"].dump().find("the host computes ") != std::string::npos;
+      CHECK(is_on_host == (is_fused && !(is_half && model.has_attention_of_cudnn)));
       CHECK(report["plan"]["counted_peak"]["total_bytes"] <
             report["keep_all"]["counted_peak"]["total_bytes"]);
     }
@@ -324,6 +328,15 @@ TEST_CASE("emulated cuda: timed steps run as graphs, with the gradients of the s
       CHECK(report["plan"]["seconds"] > 0);
     }
   }
+}
+
+TEST_CASE("emulated cuda: a step in which the host computes operators is no graph") {
+  const Session session(kBert, false);
+  CHECK(session.Profile().status == 0);
+  CHECK(session.Plan().status == 0);
+  const ProgramResult validated = session.Validate("", "--graph");
+  CHECK(validated.status != 0);
+  CHECK(validated.err.find("leave out --graph") != std::string::npos);
 }
 
 // What a GPU or its driver may lack, without a fault of anybody.

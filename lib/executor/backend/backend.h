@@ -102,15 +102,15 @@ class PreparedOp {
   // Returns the calls for which a library chose an engine, for people to read. Their workspaces are
   // parts of workspace().
   virtual std::vector<LibraryCall> LibraryCalls() const { return {}; }
-  // Where the host computes the operator for a device: why the device does not, in one clause
-  // without a full stop, "its heads have 6 elements, no multiple of 8". Empty elsewhere. Such an
-  // operator copies its operands to the host and back, and cannot be recorded.
-  virtual std::string WhyOnHost() const { return {}; }
   // Writes every element of every output and of the statistic.
   virtual void Forward(const ForwardCall& call) = 0;
   // Overwrites `gradient`, which has the shape of the input at `position`, with that input's
   // gradient. Called only for inputs with has_gradient, in ascending order of positions.
   virtual void BackwardInput(const BackwardCall& call, size_t position, void* gradient) = 0;
+  // Where the host computes the operator for a device: why the device does not, in one clause
+  // without a full stop, "its heads have 6 elements, no multiple of 8". Empty elsewhere. Such an
+  // operator copies its operands to the host and back, and cannot be recorded.
+  virtual std::string WhyOnHost() const { return {}; }
 };
 
 // The base of operators whose inputs all lack a gradient.

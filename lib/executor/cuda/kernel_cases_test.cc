@@ -117,8 +117,7 @@ TEST_CASE("cuda kernels: operators of integers of both sizes and of booleans") {
       cases.push_back(
           {type, fmt::format("{0}7(-9..9) {0}7(1..4) -> {1}7", letter, result), attributes});
     };
-    for (const char* type : {"Add", "Sub", "Mul", "Div", "Mod", "Max", "Min", "BitwiseAnd",
-                             "BitwiseOr", "BitwiseXor"}) {
+    for (const char* type : {"Add", "Sub", "Mul", "Div", "Mod", "Max", "Min"}) {
       two(type, letter);
     }
     two("Mod", letter, "fmod=1");

@@ -21,12 +21,12 @@ Error Unsupported(const OpSpec& spec, std::string_view what);
 
 // The families that have kernels, one or two files each in ops/. registry.cc joins them. Operators
 // of no such family are in the table without a function: the host computes them (host_fallback.h).
-#define CKPLAN_CUDA_FAMILIES(X)                                                                  \
-  X(Activation)                                                                                  \
-  X(Attention)                                                                                   \
-  X(BatchNorm) X(Binary) X(ClipCast) X(Conv) X(Gather) X(Generate) X(Join) X(LayerNorm) X(Logic) \
-      X(MatMul) X(Move) X(Nary) X(Pad) X(Pool) X(Random) X(Reduce) X(Resize) X(Scan) X(Softmax)  \
-          X(UnaryMath)
+// clang-format off
+#define CKPLAN_CUDA_FAMILIES(X)                                                              \
+  X(Activation) X(Attention) X(BatchNorm) X(Binary) X(ClipCast) X(Conv) X(Gather) X(Generate) \
+  X(Join) X(LayerNorm) X(Logic) X(MatMul) X(Move) X(Nary) X(Pad) X(Pool) X(Random) X(Reduce)  \
+  X(Resize) X(Scan) X(Softmax) X(UnaryMath)
+// clang-format on
 
 #define CKPLAN_FAMILY(Name) std::span<const OpRow> Name##Ops();
 CKPLAN_CUDA_FAMILIES(CKPLAN_FAMILY)

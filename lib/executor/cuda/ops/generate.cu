@@ -2,7 +2,6 @@
 #include <bit>
 #include <cstring>
 
-#include "lib/executor/cuda/element_copy.h"
 #include "lib/executor/cuda/index.h"
 #include "lib/executor/cuda/kernel.h"
 #include "lib/executor/cuda/launch.h"

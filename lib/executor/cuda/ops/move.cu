@@ -2,7 +2,6 @@
 // slices, blocks, repetitions, and views that a graph keeps as nodes.
 #include <vector>
 
-#include "lib/executor/cuda/element_copy.h"
 #include "lib/executor/cuda/index.h"
 #include "lib/executor/cuda/launch.h"
 #include "lib/executor/cuda/reduce.h"
