@@ -103,6 +103,9 @@ constexpr std::string_view kUseCpuHint = "; --backend cpu needs no GPU";
 
 std::vector<OpSupport> CpuOperators() { return cpu::MakeCpuBackend(1)->Operators(); }
 
+// Computes what a GPU has no kernels for.
+std::unique_ptr<Backend> MakeHost() { return cpu::MakeCpuBackend(0); }
+
 Result<std::unique_ptr<Backend>> MakeCpu(const ExecOptions& options) {
   CKPLAN_ASSIGN_OR_RETURN(const int threads, CountOf(options.threads, "--threads", 0, 1));
   return cpu::MakeCpuBackend(threads);
@@ -117,6 +120,7 @@ constexpr const char* kOther = "cpu";
 constexpr std::string_view kUseCpuHint;
 
 std::vector<OpSupport> CpuOperators() { return {}; }
+std::unique_ptr<Backend> MakeHost() { return nullptr; }
 
 Result<Done> CheckBuiltWithCpu() {
   return MakeError(ErrorCode::kUnsupported,
@@ -157,7 +161,7 @@ Result<cuda::DeviceOptions> DeviceOptionsOf(const ExecOptions& options) {
 
 Result<std::unique_ptr<Backend>> MakeCuda(const ExecOptions& options) {
   CKPLAN_ASSIGN_OR_RETURN(const cuda::DeviceOptions device_options, DeviceOptionsOf(options));
-  auto backend = cuda::OpenBackend(device_options);
+  auto backend = cuda::OpenBackend(device_options, MakeHost());
   if (backend.ok()) return backend;
   Error error = std::move(backend).error();
   if (error.code == ErrorCode::kUnsupported) error.message += kUseCpuHint;
@@ -181,7 +185,7 @@ Result<DescribedBackend> MakeDescribedCuda(const ExecOptions& options, const Dev
   CKPLAN_ASSIGN_OR_RETURN(const cuda::DeviceOptions device_options, DeviceOptionsOf(options));
   CKPLAN_ASSIGN_OR_RETURN(std::unique_ptr<cuda::Device> gpu,
                           cuda::OpenDescribedDevice(device_options, DescriptionOf(device)));
-  return DescribedBackend{device.name, cuda::MakeBackend(std::move(gpu)),
+  return DescribedBackend{device.name, cuda::MakeBackend(std::move(gpu), MakeHost()),
                           cuda::ProductWorkspaceFor(device_options)};
 }
 

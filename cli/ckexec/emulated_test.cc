@@ -203,6 +203,10 @@ TEST_CASE("emulated cuda: plans of small networks are proven in the arena and wi
       CHECK(report["ok"] == true);
       CHECK(report["gradients"]["parameters"] > 0);
       CHECK(report["gradients"]["differing"].empty());
+      const bool is_fused = model.sizes.find("--fuse attention") != std::string::npos;
+      const bool is_on_host =
+          report["notes"].dump().find("the host computes ") != std::string::npos;
+      CHECK(is_on_host == (is_fused && !(is_half && model.has_attention_of_cudnn)));
       CHECK(report["plan"]["counted_peak"]["total_bytes"] <
             report["keep_all"]["counted_peak"]["total_bytes"]);
     }
@@ -326,6 +330,15 @@ TEST_CASE("emulated cuda: timed steps run as graphs, with the gradients of the s
   }
 }
 
+TEST_CASE("emulated cuda: a step in which the host computes operators is no graph") {
+  const Session session(kBert, false);
+  CHECK(session.Profile().status == 0);
+  CHECK(session.Plan().status == 0);
+  const ProgramResult validated = session.Validate("", "--graph");
+  CHECK(validated.status != 0);
+  CHECK(validated.err.find("leave out --graph") != std::string::npos);
+}
+
 // What a GPU or its driver may lack, without a fault of anybody.
 TEST_CASE("emulated cuda: a plan is proven where the pool is fragmented, and where there is none") {
   const Session session(kMlp, false);
@@ -422,14 +435,14 @@ TEST_CASE("emulated cuda: a device that is not there needs the workspaces of one
   }
 }
 
-TEST_CASE("emulated cuda: it is said why attention runs by kernels of our own") {
+TEST_CASE("emulated cuda: it is said why the host computes attention") {
   const Session session({"small_bert", "-D N=2 --fuse attention"}, true);
   const ProgramResult described = session.ProfileAs("--device h100 -o -");
   CAPTURE(described.err);
   REQUIRE(described.status == 0);
   const std::string why = "its heads have 6 and 6 elements, and cuDNN takes multiples of 8";
-  CHECK(described.err.find("attention of 2 nodes is computed by ckplan's own kernels, not by "
-                           "cuDNN: " +
+  CHECK(described.err.find("the host computes 2 FusedAttention nodes, with copies there and "
+                           "back: " +
                            why) != std::string::npos);
   CHECK(described.out.find(why) != std::string::npos);
   CHECK(SchemaValidator(FindSchema("workspaces")->text)

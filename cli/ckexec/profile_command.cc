@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -33,8 +32,8 @@ struct NodeOnDevice {
   std::string name;
   OpWorkspace workspace;
   std::vector<LibraryCall> calls;
-  bool may_have_own_kernels = false;
-  std::string why_own_kernels;
+  bool is_attention = false;
+  std::string why_on_host;
 };
 
 // Rejects options that only apply to measurements.
@@ -59,32 +58,15 @@ Result<std::vector<NodeOnDevice>> NodesOn(Backend& backend, const ModelAndPlan& 
   ChooseOrders(step, backend);
   CKPLAN_ASSIGN_OR_RETURN(const StepOperators operators, PrepareOperators(backend, step));
   for (const std::string& note : step.notes) screen.Note(note);
+  for (const std::string& note : operators.notes) screen.Note(note);
   std::vector<NodeOnDevice> nodes;
   for (const NodeId id : operators.nodes.ids()) {
-    NodeOnDevice node{step.graph.node(id).name, operators.workspaces[id],
-                      operators.nodes[id]->LibraryCalls()};
-    const auto* const choice = dynamic_cast<const MayHaveOwnKernels*>(operators.nodes[id].get());
-    node.may_have_own_kernels = choice != nullptr;
-    if (choice != nullptr) node.why_own_kernels = choice->WhyOwnKernels();
+    NodeOnDevice node{
+        step.graph.node(id).name, operators.workspaces[id], operators.nodes[id]->LibraryCalls(),
+        step.nodes[id].spec.type == "FusedAttention", operators.nodes[id]->WhyOnHost()};
     nodes.push_back(std::move(node));
   }
   return nodes;
-}
-
-// Says what computes the nodes for which cuDNN was asked and that ckplan has kernels for, too.
-std::vector<std::string> ChoicesOf(const std::vector<NodeOnDevice>& nodes) {
-  std::map<std::string, int64_t> counts;
-  for (const NodeOnDevice& node : nodes) {
-    if (node.may_have_own_kernels) ++counts[node.why_own_kernels];
-  }
-  std::vector<std::string> sentences;
-  for (const auto& [why, count] : counts) {
-    const std::string what = fmt::format("attention of {} node{}", count, count == 1 ? "" : "s");
-    sentences.push_back(
-        what + (why.empty() ? " is computed by cuDNN, which has deterministic engines for it"
-                            : " is computed by ckplan's own kernels, not by cuDNN: " + why));
-  }
-  return sentences;
 }
 
 std::string WorkspacesJson(const DescribedBackend& described, const ModelIdentity& model,
@@ -115,7 +97,7 @@ std::string WorkspacesJson(const DescribedBackend& described, const ModelIdentit
       }
       json.End();
     }
-    if (!node.why_own_kernels.empty()) json.Key("own_kernels").Text(node.why_own_kernels);
+    if (!node.why_on_host.empty()) json.Key("on_host").Text(node.why_on_host);
     json.End();
   }
   json.End().End();
@@ -186,7 +168,15 @@ Result<ExitCode> RunDeviceProfile(const ExecOptions& options, const Screen& scre
   CKPLAN_ASSIGN_OR_RETURN(const std::vector<NodeOnDevice> nodes,
                           NodesOn(*described.backend, planned, screen));
   progress.Clear();
-  for (const std::string& sentence : ChoicesOf(nodes)) screen.Note(sentence);
+  const auto by_library = std::count_if(nodes.begin(), nodes.end(), [](const NodeOnDevice& node) {
+    return node.is_attention && node.why_on_host.empty();
+  });
+  if (by_library > 0) {
+    screen.Note(
+        fmt::format("attention of {} node{} is computed by cuDNN, which has deterministic engines "
+                    "for it",
+                    by_library, by_library == 1 ? "" : "s"));
+  }
   const ModelIdentity& model = planned.model.identity();
   const std::string json = WorkspacesJson(described, model, nodes);
   if (options.output == kStandardStream) {
@@ -286,6 +276,7 @@ Result<ExitCode> RunProfile(const ExecOptions& options, const Screen& screen) {
       ProfileNodes(*backend, *step.graph, *step.operators, *step.constants, profile));
   progress.Clear();
   for (const std::string& note : step.graph->notes) screen.Note(note);
+  for (const std::string& note : step.operators->notes) screen.Note(note);
   const std::string json = CostsJson(*backend, planned.model.identity(), nodes);
   if (options.output == kStandardStream) {
     CKPLAN_RETURN_IF_ERROR(screen.Print(json));

@@ -135,6 +135,7 @@ Result<ExitCode> RunRun(const ExecOptions& options, const Screen& screen) {
   const std::string made_up = DescribeRandomWeights(step.constants->usage(), train.seed);
   if (!made_up.empty()) screen.Note("ckexec: warning: " + made_up);
   for (const std::string& note : step.graph->notes) screen.Note(note);
+  for (const std::string& note : step.operators->notes) screen.Note(note);
   if (options.tensors) {
     CKPLAN_ASSIGN_OR_RETURN(const std::string tensors,
                             TakeSnapshot(*backend, *step.graph, *step.operators, *step.constants,

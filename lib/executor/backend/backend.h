@@ -107,6 +107,10 @@ class PreparedOp {
   // Overwrites `gradient`, which has the shape of the input at `position`, with that input's
   // gradient. Called only for inputs with has_gradient, in ascending order of position.
   virtual void BackwardInput(const BackwardCall& call, size_t position, void* gradient) = 0;
+  // Where the host computes the operator for a device: why the device does not, in one clause
+  // without a full stop, "its heads have 6 elements, no multiple of 8". Empty elsewhere. Such an
+  // operator copies its operands to the host and back, and cannot be recorded.
+  virtual std::string WhyOnHost() const { return {}; }
 };
 
 // Base class of operators that have no gradient.
@@ -210,17 +214,6 @@ class Backend : public DeviceMemory {
 // bfloat16.
 inline constexpr uint32_t kPoison = 0xFFF5FFF5;
 inline constexpr uint16_t kBFloat16Poison = 0xFFF5;
-
-// Says why an operator that a vendor's library could compute runs by kernels of the backend's own.
-
-// A PreparedOp for which a library was asked is one of these, too.
-class MayHaveOwnKernels {
- public:
-  virtual ~MayHaveOwnKernels() = default;
-  // One clause without a full stop: "its heads have 6 elements, no multiple of 8". Empty if the
-  // library computes the operator.
-  virtual std::string WhyOwnKernels() const = 0;
-};
 
 // A backend that forwards all calls to another one: the base of backends that change a few calls.
 class ForwardingBackend : public Backend {

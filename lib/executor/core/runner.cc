@@ -82,6 +82,11 @@ Result<double> Runner::Run(const Program& program, BufferMemory& memory, RunObse
 }
 
 Result<std::unique_ptr<RecordedStep>> Runner::Record(const Program& program, BufferMemory& arena) {
+  if (operators_.runs_on_host) {
+    return MakeError(ErrorCode::kUnsupported,
+                     "a step in which the host computes operators cannot be recorded; leave out "
+                     "--graph");
+  }
   step_seed_ = SeedFor(seed_, "step");
   constants_.ClearGradients();
   auto recorded = std::make_unique<RecordedStep>();

@@ -64,7 +64,8 @@ class Runner {
                      uint64_t number = 0);
 
   // Runs one step, of number 0, in an arena, and records it. Buffers must keep their addresses
-  // until the last run of the recording. Returns null if the backend does not record.
+  // until the last run of the recording. Returns null if the backend does not record. kUnsupported:
+  // the host computes some operators.
   Result<std::unique_ptr<RecordedStep>> Record(const Program& program, BufferMemory& arena);
   // Replays the step, and returns its loss. Calls the observer, if any, at the first and last
   // action of each piece.

@@ -45,6 +45,7 @@ class SavingOp : public PreparedOp {
   explicit SavingOp(std::unique_ptr<PreparedOp> kernel) : kernel_(std::move(kernel)) {}
   OpWorkspace workspace() const override { return kernel_->workspace(); }
   std::vector<LibraryCall> LibraryCalls() const override { return kernel_->LibraryCalls(); }
+  std::string WhyOnHost() const override { return kernel_->WhyOnHost(); }
 
  protected:
   PreparedOp& kernel() const { return *kernel_; }
@@ -244,6 +245,27 @@ class Refusals {
   Reasons missing_;
 };
 
+// Notes which operators the host computes: one sentence for each kind of operator and each reason.
+void NoteHost(const StepGraph& step, StepOperators& operators) {
+  std::map<std::pair<std::string, std::string>, int> counts;
+  const auto count = [&](const OpSpec& spec, const PreparedOp& op, bool is_in_step) {
+    const std::string why = op.WhyOnHost();
+    if (why.empty()) return;
+    ++counts[{spec.type, why}];
+    operators.runs_on_host = operators.runs_on_host || is_in_step;
+  };
+  for (const NodeId id : step.nodes.ids()) count(step.nodes[id].spec, *operators.nodes[id], true);
+  for (size_t i = 0; i < step.constant_ops.size(); ++i) {
+    const OpSpec& spec = step.constant_ops[i].spec;  // A step computes only its gradients.
+    count(spec, *operators.constant_ops[i], WantsGradient(spec));
+  }
+  for (const auto& [kind, nodes] : counts) {
+    operators.notes.push_back(
+        fmt::format("the host computes {} {} node{}, with copies there and back: {}", nodes,
+                    kind.first, nodes == 1 ? "" : "s", kind.second));
+  }
+}
+
 // More calls would take longer than the whole training step of any realistic model.
 Result<Done> CheckCalls(const ConstantGradients& gradients, const StepGraph& step) {
   constexpr int64_t kMaxCalls = 1'000'000;
@@ -285,6 +307,7 @@ Result<StepOperators> PrepareOperators(Backend& backend, const StepGraph& step) 
     if (scratch > 0) workspace.backward = AlignedBytes(workspace.backward, backend) + scratch;
     operators.workspaces.push_back(workspace);
   }
+  NoteHost(step, operators);
   return operators;
 }
 

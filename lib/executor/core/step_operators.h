@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "lib/base/result.h"
@@ -39,6 +40,9 @@ struct StepOperators {
   // of constants that cannot be written directly (constant_store.h).
   IdVector<NodeId, OpWorkspace> workspaces;
   IdVector<NodeId, int64_t> gradient_scratch;
+  // Says which operators the host computes for the device; empty if none.
+  std::vector<std::string> notes;
+  bool runs_on_host = false;  // Whether it computes some of them in each step.
 
   int64_t ScratchBytes(NodeId node) const {
     return std::max<int64_t>(0, workspaces[node].backward - gradient_scratch[node]);

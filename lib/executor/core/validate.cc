@@ -287,6 +287,7 @@ Result<ValidationReport> ValidatePlan(Backend& backend, const StepGraph& step,
   report.overheads = backend.Overheads();
   report.has_planned_workspaces = run.has_workspaces;
   report.unplanned_workspace = spare;
+  report.notes.insert(report.notes.begin(), operators.notes.begin(), operators.notes.end());
   report.notes.insert(report.notes.begin(), step.notes.begin(), step.notes.end());
   if (!run.has_planned_sizes) {
     report.notes.push_back("tensors are larger than planned, so they were placed at new offsets");

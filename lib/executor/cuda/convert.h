@@ -42,11 +42,6 @@ class Conversion {
   // Converts if necessary, and returns `data` or the converted copy.
   const void* Apply(Device& device, const void* data, void* workspace) const;
 
-  // Returns the result of an earlier Apply.
-  const void* Applied(const void* data, void* workspace) const {
-    return is_needed() ? BufferAt(workspace, offset_) : data;
-  }
-
   // Returns the buffer in which to compute a result; Return converts it to the result's own type.
   void* Target(void* result, void* workspace) const {
     return is_needed() ? BufferAt(workspace, offset_) : result;

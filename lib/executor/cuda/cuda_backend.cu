@@ -10,6 +10,7 @@
 #include "lib/executor/cuda/device.h"
 #include "lib/executor/cuda/gpu/cuda_device.h"
 #include "lib/executor/cuda/gpu/cuda_libraries.h"
+#include "lib/executor/cuda/host_fallback.h"
 #include "lib/executor/cuda/launch.h"
 #include "lib/executor/cuda/reduce.h"
 #include "lib/executor/cuda/registry.h"
@@ -181,9 +182,16 @@ CKPLAN_DEVICE inline int64_t DigestWord(uint32_t word, int64_t place, ElementTyp
   return Min(DigestHalf(word & 0xFFFFU, 2 * place), DigestHalf(word >> 16, 2 * place + 1));
 }
 
+// Returns what an error of Unsupported says, without the operator's name.
+std::string ReasonOf(const Error& error) {
+  const size_t colon = error.message.rfind("\": ");
+  return colon == std::string::npos ? error.message : error.message.substr(colon + 3);
+}
+
 class CudaBackend final : public Backend {
  public:
-  explicit CudaBackend(std::unique_ptr<Device> device) : device_(std::move(device)) {}
+  CudaBackend(std::unique_ptr<Device> device, std::unique_ptr<Backend> host)
+      : device_(std::move(device)), host_(*device_, std::move(host)) {}
   ~CudaBackend() override {
     device_->Release(scratch_);
     device_->Release(loss_scratch_);
@@ -205,7 +213,10 @@ class CudaBackend final : public Backend {
     const OpRow* row = Table().Find(spec.type);
     if (row == nullptr) return Unsupported(spec, "it has no kernel for this operator");
     CKPLAN_RETURN_IF_ERROR(ValidateOp(spec));
-    return row->prepare(spec, *device_);
+    if (row->prepare == nullptr) return host_.Prepare(spec, "it has no kernel for the GPU");
+    auto op = row->prepare(spec, *device_);
+    if (op.ok() || op.error().code != ErrorCode::kUnsupported) return op;
+    return host_.Prepare(spec, ReasonOf(op.error()));
   }
 
   ElementOrders OrdersOf(const OpSpec& spec) const override { return cuda::OrdersOf(spec); }
@@ -304,6 +315,7 @@ class CudaBackend final : public Backend {
   }
 
   std::unique_ptr<Device> device_;
+  HostFallback host_;
   void* scratch_ = nullptr;
   void* loss_scratch_ = nullptr;
 };
@@ -324,15 +336,17 @@ cudaError_t StartFirstKernel(Device& device) {
 
 std::vector<OpSupport> Operators() { return Table().Support(); }
 
-std::unique_ptr<Backend> MakeBackend(std::unique_ptr<Device> device) {
-  return std::make_unique<CudaBackend>(std::move(device));
+std::unique_ptr<Backend> MakeBackend(std::unique_ptr<Device> device,
+                                     std::unique_ptr<Backend> host) {
+  return std::make_unique<CudaBackend>(std::move(device), std::move(host));
 }
 
-Result<std::unique_ptr<Backend>> OpenBackend(const DeviceOptions& options) {
+Result<std::unique_ptr<Backend>> OpenBackend(const DeviceOptions& options,
+                                             std::unique_ptr<Backend> host) {
   CKPLAN_ASSIGN_OR_RETURN(std::unique_ptr<Device> device,
                           OpenCudaDevice(options, OpenCudaLibraries));
   CKPLAN_RETURN_IF_ERROR(CheckFirstKernel(StartFirstKernel(*device)));
-  return MakeBackend(std::move(device));
+  return MakeBackend(std::move(device), std::move(host));
 }
 
 }  // namespace ckplan::cuda

@@ -6,6 +6,7 @@
 
 #include <cuda_runtime.h>
 
+#include <exception>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,6 +25,13 @@ namespace ckplan::cuda {
 inline void CheckCuda(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
   if (status == cudaErrorMemoryAllocation) FailOutOfMemory(call);
+  FailCheck(__FILE__, __LINE__, call, cudaGetErrorString(status));
+}
+
+// As CheckCuda, for destructors and what they call: it throws nothing. While an exception is on its
+// way it is silent, since that one says what came first.
+inline void CheckRelease(cudaError_t status, const char* call) noexcept {
+  if (status == cudaSuccess || std::uncaught_exceptions() > 0) return;
   FailCheck(__FILE__, __LINE__, call, cudaGetErrorString(status));
 }
 

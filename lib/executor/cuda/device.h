@@ -26,6 +26,9 @@ struct DeviceOptions {
   // Maximum workspace of a library call, in bytes. The default is 256 MiB, or more for a
   // convolution that needs more, also for tensor cores.
   std::optional<int64_t> workspace_limit;
+  // Maximum number of blocks in one launch; further work is done by the same threads in a loop.
+  // Tests lower it. No result depends on it.
+  int64_t max_blocks = int64_t{1} << 20;
 };
 
 // Describes what uses TF32, to append to a sentence: ", TF32 in convolutions", or nothing.

@@ -185,15 +185,9 @@ CKPLAN_DEVICE constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 
 struct SumOf {
   CKPLAN_DEVICE float operator()(float a, float b) const { return a + b; }
 };
-struct ProductOf {
-  CKPLAN_DEVICE float operator()(float a, float b) const { return a * b; }
-};
 // Returns the maximum; NaN propagates, as in the CPU backend.
 struct LargerOf {
   CKPLAN_DEVICE float operator()(float a, float b) const { return a < b || b != b ? b : a; }
-};
-struct SmallerOf {
-  CKPLAN_DEVICE float operator()(float a, float b) const { return a > b || b != b ? b : a; }
 };
 
 }  // namespace ckplan::cuda

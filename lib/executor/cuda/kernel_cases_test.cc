@@ -11,6 +11,7 @@
 #include "lib/executor/cuda/test_backend.h"
 #include "lib/executor/reference/check_bfloat16.h"
 #include "lib/executor/reference/check_op.h"
+#include "lib/executor/reference/check_run.h"
 
 namespace ckplan::cuda {
 namespace {
@@ -28,11 +29,11 @@ using KernelCheck = std::vector<std::string> (&)(Backend& backend, const referen
 
 void CheckKernelsBy(KernelCheck check, const std::vector<KernelCase>& cases,
                     const DeviceOptions& options = {}) {
-  const auto backend = MakeTestBackend(options);
+  reference::ReusingBackend backend(MakeTestBackend(options));
   for (const KernelCase& each : cases) {
     const reference::CaseRow row{each.type, each.operands, each.attributes, each.tolerance};
     std::string message;
-    for (const std::string& fault : check(*backend, row, kCaseSeed)) message += fault + "\n";
+    for (const std::string& fault : check(backend, row, kCaseSeed)) message += fault + "\n";
     CHECK_MESSAGE(message.empty(), message);
   }
 }
@@ -46,45 +47,17 @@ constexpr int64_t kLengths[] = {40, 600, 2000, 17000};
 
 // ---- Reductions ---------------------------------------------------------------------------------
 
-struct ReducedOp {
-  std::string_view type;
-  std::string_view range;  // From which elements are drawn.
-};
-constexpr ReducedOp kFloatReductions[] = {
-    {"ReduceSum", ""},          {"ReduceMean", ""},
-    {"ReduceMax", ""},          {"ReduceMin", ""},
-    {"ReduceL1", "(0.5..2)"},   {"ReduceL2", ""},
-    {"ReduceSumSquare", ""},    {"ReduceProd", "(0.99..1.01)"},
-    {"ReduceLogSum", "(1..2)"}, {"ReduceLogSumExp", ""},
-};
-constexpr ReducedOp kIntegerReductions[] = {{"ReduceSum", "(-9..9)"},
-                                            {"ReduceMean", "(-9..9)"},
-                                            {"ReduceMax", "(-9..9)"},
-                                            {"ReduceMin", "(-9..9)"},
-                                            {"ReduceProd", "(-1..1)"}};
-
-void AddReductions(const ReducedOp& op, char letter, std::vector<KernelCase>& to) {
-  const std::string type(op.type);
+void AddReductions(const std::string& type, std::vector<KernelCase>& to) {
   // One thread for a result, teams of a warp and of a block for many rows, and blocks for a part.
-  to.push_back({type, fmt::format("{0}7x5{1} i1=[1] -> {0}7x1", letter, op.range), ""});
-  to.push_back(
-      {type, fmt::format("{0}1030x20{1} i1=[1] -> {0}1030x1", letter, op.range), "", 1e-4});
-  to.push_back(
-      {type, fmt::format("{0}1030x520{1} i1=[1] -> {0}1030x1", letter, op.range), "", 1e-3});
-  to.push_back({type, fmt::format("{0}9001{1} -> {0}1", letter, op.range), "", 1e-3});
+  to.push_back({type, "f7x5 i1=[1] -> f7x1", ""});
+  to.push_back({type, "f1030x20 i1=[1] -> f1030x1", "", 1e-4});
+  to.push_back({type, "f1030x520 i1=[1] -> f1030x1", "", 1e-3});
+  to.push_back({type, "f9001 -> f1", "", 1e-3});
 }
 
-TEST_CASE("cuda kernels: reductions of floats, for few and many results") {
+TEST_CASE("cuda kernels: reductions, for few and many results") {
   std::vector<KernelCase> cases;
-  for (const ReducedOp& op : kFloatReductions) AddReductions(op, 'f', cases);
-  CheckKernels(cases);
-}
-
-TEST_CASE("cuda kernels: reductions of integers of both sizes") {
-  std::vector<KernelCase> cases;
-  for (const ReducedOp& op : kIntegerReductions) {
-    for (const char letter : {'i', 'n'}) AddReductions(op, letter, cases);
-  }
+  for (const char* type : {"ReduceSum", "ReduceMean"}) AddReductions(type, cases);
   CheckKernels(cases);
 }
 
@@ -144,8 +117,7 @@ TEST_CASE("cuda kernels: operators of integers of both sizes and of booleans") {
       cases.push_back(
           {type, fmt::format("{0}7(-9..9) {0}7(1..4) -> {1}7", letter, result), attributes});
     };
-    for (const char* type : {"Add", "Sub", "Mul", "Div", "Mod", "Max", "Min", "BitwiseAnd",
-                             "BitwiseOr", "BitwiseXor"}) {
+    for (const char* type : {"Add", "Sub", "Mul", "Div", "Mod", "Max", "Min"}) {
       two(type, letter);
     }
     two("Mod", letter, "fmod=1");
@@ -176,30 +148,9 @@ TEST_CASE("cuda kernels: operators of integers of both sizes and of booleans") {
   CheckKernels(cases);
 }
 
-TEST_CASE("cuda kernels: updates of rows that several indices name") {
-  std::vector<KernelCase> cases;
-  for (const char* letter : {"i", "n", "f"}) {
-    const std::string range = *letter == 'f' ? "~" : "(0..9)";
-    for (const char* reduction : {"none", "add", "mul", "max", "min"}) {
-      const std::string attributes = fmt::format("reduction='{}'", reduction);
-      // Columns of a row are neighbours in the first case, and each is alone in the second.
-      cases.push_back({"ScatterND",
-                       fmt::format("{0}5x4{1} i4x1@[3,0,3,3] {0}4x4{1} -> {0}5x4", letter, range),
-                       attributes});
-      cases.push_back({"ScatterND",
-                       fmt::format("{0}5{1} i4x1@[3,0,3,3] {0}4{1} -> {0}5", letter, range),
-                       attributes});
-      cases.push_back(
-          {"ScatterElements",
-           fmt::format("{0}3x4{1} i3x3@[1,0,1,2,2,3,0,0,0] {0}3x3{1} -> {0}3x4", letter, range),
-           "axis=1 " + attributes});
-    }
-  }
-  cases.push_back({"ScatterND", "f3x4 i150x1(1..1) f150x4 -> f3x4", "reduction='add'", 1e-4});
-  cases.push_back(
-      {"ScatterElements", "f3x2 i150x2(1..1) f150x2 -> f3x2", "axis=0 reduction='add'", 1e-4});
-  cases.push_back({"GatherElements", "f3x2 i150x2(1..1) -> f150x2", "axis=0", 1e-4});
-  CheckKernels(cases);
+TEST_CASE("cuda kernels: gradients of a row that many indices name") {
+  CheckKernels({{"Gather", "f3x4 i150(1..1) -> f150x4", "axis=0", 1e-4},
+                {"Gather", "f3x3 i150(1..1) -> f150x3", "axis=0", 1e-4}});
 }
 
 // ---- Lines and planes ---------------------------------------------------------------------------
@@ -210,14 +161,7 @@ TEST_CASE("cuda kernels: lines of all lengths, also side by side") {
     const std::string_view text(operands);
     const bool is_side_by_side = text == "3x5x9";
     const char* const axis = is_side_by_side ? "axis=1" : "axis=-1";
-    const std::string reduced = is_side_by_side ? "3x1x9" : "2x1";
-    for (const char* type : {"ArgMax", "ArgMin"}) {
-      for (const char* letter : {"f", "i(-9..9)", "n(-9..9)"}) {
-        cases.push_back(
-            {type, fmt::format("{}{}{} -> i{}", letter[0], operands, letter + 1, reduced), axis});
-      }
-    }
-    for (const char* type : {"Hardmax", "Softmax", "LogSoftmax", "LpNormalization"}) {
+    for (const char* type : {"Softmax", "LogSoftmax"}) {
       cases.push_back({type, fmt::format("f{0} -> f{0}", operands), axis, 1e-4});
     }
   }
@@ -227,58 +171,18 @@ TEST_CASE("cuda kernels: lines of all lengths, also side by side") {
 TEST_CASE("cuda kernels: planes and rows of all lengths") {
   std::vector<KernelCase> cases;
   for (const int64_t length : kLengths) {
-    for (const char* type : {"GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"}) {
+    for (const char* type : {"GlobalAveragePool", "GlobalMaxPool"}) {
       cases.push_back({type, fmt::format("f2x3x{} -> f2x3x1", length), "", 1e-3});
     }
     cases.push_back(
         {"LayerNormalization", fmt::format("f3x{0} f{0}! f{0}! -> f3x{0}", length), "", 1e-3});
     cases.push_back(
         {"RMSNormalization@23", fmt::format("f3x{0} f{0}! -> f3x{0}", length), "", 1e-3});
-    cases.push_back({"Attention@23",
-                     fmt::format("f1x1x2x4 f1x1x{0}x4 f1x1x{0}x4 -> f1x1x2x4", length), "", 1e-3});
-    cases.push_back(
-        {"SoftmaxCrossEntropyLoss", fmt::format("f3x{} i3(0..9) -> fs", length), "", 1e-4});
-    cases.push_back(
-        {"InstanceNormalization", fmt::format("f2x3x{0} f3! f3! -> f2x3x{0}", length), "", 1e-3});
   }
   CheckKernels(cases);
 }
 
 // ---- Attention ----------------------------------------------------------------------------------
-
-std::string AttentionOf(int64_t queries, int64_t keys, int64_t size) {
-  return fmt::format(
-      "batch=1 heads=2 key_heads=1 queries={} keys={} size={} value_size={} "
-      "bias_dims=[1,1,{},{}] scale=0.1",
-      queries, keys, size, size, queries, keys);
-}
-
-TEST_CASE("cuda kernels: fused attention with rows of up to 64 and up to 128 elements") {
-  std::vector<KernelCase> cases;
-  for (const int64_t size : {20, 72}) {
-    cases.push_back(
-        {"FusedAttention",
-         fmt::format("f1x2x20x{0} f1x1x30x{0} f1x1x30x{0} _ f20x30 -> f1x2x20x{0}", size),
-         AttentionOf(20, 30, size)});
-  }
-  CheckKernels(cases);
-}
-
-// Heads of keys that are shared are left to kernels of our own, in bfloat16, too.
-TEST_CASE("cuda kernels: fused attention, causal and masked, with shared heads") {
-  CheckKernelsBy(
-      reference::CheckBFloat16,
-      {
-          {"FusedAttention", "f1x2x40x16 f1x1x40x16 f1x1x40x16 -> f1x2x40x16",
-           "batch=1 heads=2 key_heads=1 queries=40 keys=40 size=16 value_size=16 is_causal=1 "
-           "scale=0.25"},
-          {"FusedAttention", "f2x70x2x24 f2x37x1x24 f2x37x1x40 b2x1x1x37~ -> f2x70x2x40",
-           "batch=2 heads=2 key_heads=1 queries=70 keys=37 size=24 value_size=40 q_axes='bshd' "
-           "k_axes='bshd' v_axes='bshd' y_axes='bshd' mask_dims=[2,1,1,37] scale=0.2"},
-          {"FusedAttention", "f1x2x70x128 f1x1x130x128 f1x1x130x128 -> f1x2x70x128",
-           "batch=1 heads=2 key_heads=1 queries=70 keys=130 size=128 value_size=128 scale=0.0883"},
-      });
-}
 
 // In bfloat16 a library computes these, and kernels of our own prepare the bias.
 TEST_CASE("cuda kernels: masks, biases and rows without keys of attention by a library") {
@@ -303,19 +207,6 @@ TEST_CASE("cuda kernels: masks, biases and rows without keys of attention by a l
       });
 }
 
-TEST_CASE("cuda kernels: tensor cores take 10 bits of a factor of fused attention in TF32") {
-  DeviceOptions options;
-  options.allow_tf32 = options.allow_tf32_products = true;
-  std::vector<KernelCase> cases;
-  for (const int64_t size : {20, 72}) {
-    cases.push_back(
-        {"FusedAttention",
-         fmt::format("f1x2x20x{0} f1x1x30x{0} f1x1x30x{0} _ f20x30 -> f1x2x20x{0}", size),
-         AttentionOf(20, 30, size), 1e-2});
-  }
-  CheckKernels(cases, options);
-}
-
 TEST_CASE("cuda kernels: maps along more than four axes") {
   for (const char* mode : {"linear", "nearest"}) {
     CheckKernels({{"Resize", "f2x2x2x2x2 _ _ i5=[3,3,3,3,3] -> f3x3x3x3x3",
@@ -323,25 +214,12 @@ TEST_CASE("cuda kernels: maps along more than four axes") {
   }
 }
 
-TEST_CASE("cuda kernels: the largest elements of lines of all lengths") {
-  std::vector<KernelCase> cases;
-  for (const char* letter : {"f", "i(-999..999)", "n(-999..999)"}) {
-    for (const int64_t length : {7, 1100, 17000}) {
-      cases.push_back(
-          {"TopK", fmt::format("{0}2x{2}{1} i1=[2] -> {0}2x2 i2x2", letter[0], letter + 1, length),
-           ""});
-    }
-  }
-  CheckKernels(cases);
-}
-
 // ---- Channels last ------------------------------------------------------------------------------
 
 TEST_CASE("cuda kernels: channels that lie last, in blocks of eight and beside them") {
   // Tables of rows of channels have one order either way.
   CheckKernels({{"BatchNormalization", "f40x16 f16! f16! f16* f16* -> f40x16", ""},
-                {"BatchNormalization", "f9x24 f24! f24! f24* f24* -> f9x24", ""},
-                {"MeanVarianceNormalization", "f9x16x1x1 -> f9x16x1x1", "", 1e-4}});
+                {"BatchNormalization", "f9x24 f24! f24! f24* f24* -> f9x24", ""}});
   const KernelCase cases[] = {
       {"Conv", "f2x8x5x5 f16x8x3x3 f16 -> f2x16x5x5", "pads=[1,1,1,1] kernel_shape=[3,3]"},
       {"Conv", "f2x3x5x5 f16x3x1x1 f16 -> f2x16x5x5", "kernel_shape=[1,1]"},
@@ -366,6 +244,28 @@ TEST_CASE("cuda kernels: channels that lie last, in blocks of eight and beside t
   }
 }
 
+// ---- Few blocks ---------------------------------------------------------------------------------
+
+// Each thread has its work in several rounds, as where there is more than 2^20 blocks' worth of it.
+TEST_CASE("cuda kernels: results are the same by three blocks as by many") {
+  DeviceOptions options;
+  options.max_blocks = 3;
+  CheckKernels(
+      {
+          {"Relu", "f9001 -> f9001", ""},
+          {"Softmax", "f70x40 -> f70x40", "axis=-1", 1e-4},
+          {"Softmax", "f9x600 -> f9x600", "axis=-1", 1e-4},
+          {"Softmax", "f5x17000 -> f5x17000", "axis=-1", 1e-4},
+          {"ReduceSum", "f9001 -> f1", "", 1e-3},
+          {"ReduceSum", "f20x300 i1=[0] -> f1x300", "", 1e-3},
+          {"Transpose", "f130x70 -> f70x130", "perm=[1,0]"},
+          {"BatchNormalization", "f2x40x30 f40! f40! f40* f40* -> f2x40x30", "", 1e-4},
+          {"LayerNormalization", "f300x40 f40! f40! -> f300x40", "", 1e-3},
+          {"Gather", "f30x40 i200(0..29) -> f200x40", "axis=0", 1e-4},
+      },
+      options);
+}
+
 // ---- Sums over many elements --------------------------------------------------------------------
 
 TEST_CASE("cuda kernels: gradients of parameters that many elements share") {
@@ -375,8 +275,6 @@ TEST_CASE("cuda kernels: gradients of parameters that many elements share") {
       {"Gemm", "f2100x2 f2x3 f3 -> f2100x3", "", 1e-3},
       {"Gemm", "f2x3 f3x5000 f2x1 -> f2x5000", "", 1e-3},
       {"Conv", "f2x1x71x71 f1x1x1x1 f1 -> f2x1x71x71", "kernel_shape=[1,1]", 1e-3},
-      {"Einsum", "f9001 f9001 -> fs", "equation='i,i->'", 1e-3},
-      {"GRU", "f600x1x2 f1x9x2! f1x9x3! f1x18! -> f600x1x1x3 f1x1x3", "", 1e-3},
       {"BatchNormalization", "f2x2x3 f2! f2! f2* f2* -> f2x2x3", "", 1e-3},
   });
 }

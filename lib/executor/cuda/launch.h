@@ -110,8 +110,11 @@ class Team {
 };
 
 inline constexpr int64_t kBlockThreads = kBlockTeam;
-// Maximum number of blocks in one launch. Further work is done by the same threads in a loop.
-inline constexpr int64_t kMaxBlocks = int64_t{1} << 20;
+
+// Returns how many blocks to start where there is work for `wanted`.
+inline int64_t BlocksFor(const Device& device, int64_t wanted) {
+  return std::min(wanted, device.options().max_blocks);
+}
 
 struct Grid {
   int64_t blocks = 0;
@@ -142,7 +145,7 @@ __global__ void __launch_bounds__(kBlockThreads) ForEachKernel(int64_t count, Bo
 template <typename Body>
 void ForEach(Device& device, int64_t count, const Body& body) {
   if (count <= 0) return;
-  const int64_t blocks = std::min(CeilDiv(count, kBlockThreads), kMaxBlocks);
+  const int64_t blocks = BlocksFor(device, CeilDiv(count, kBlockThreads));
   Launch(device, ForEachKernel<Body>, {blocks, kBlockThreads, false}, count, body);
 }
 
@@ -164,7 +167,7 @@ __global__ void __launch_bounds__(kTeam < kBlockThreads ? kBlockThreads : kTeam)
 template <typename Body>
 void ForRowsByWarps(Device& device, int64_t rows, const Body& body) {
   if (rows <= 0) return;
-  const int64_t blocks = std::min(CeilDiv(rows, kBlockThreads / kWarpTeam), kMaxBlocks);
+  const int64_t blocks = BlocksFor(device, CeilDiv(rows, kBlockThreads / kWarpTeam));
   Launch(device, ForRowsKernel<kWarpTeam, Body>, {blocks}, rows, body);
 }
 
@@ -173,7 +176,7 @@ void ForRows(Device& device, int64_t rows, int64_t length, const Body& body) {
   if (rows <= 0) return;
   const int team = TeamSize(rows, length);
   const int64_t teams = std::max<int64_t>(1, kBlockThreads / team);
-  const int64_t blocks = std::min(CeilDiv(rows, teams), kMaxBlocks);
+  const int64_t blocks = BlocksFor(device, CeilDiv(rows, teams));
   if (team == kWarpTeam) {
     Launch(device, ForRowsKernel<kWarpTeam, Body>, {blocks}, rows, body);
   } else if (team == kBlockTeam) {

@@ -115,7 +115,7 @@ template <typename Value, typename MapTo, typename Combine, typename Finish>
 void ReduceParts(Device& device, const ReduceShape& shape, Value identity, const MapTo& map,
                  const Combine& combine, const Finish& finish, Value* partials) {
   const int64_t blocks = CeilDiv(shape.results, shape.across) * shape.parts;
-  Launch(device, ReduceKernel<Value, MapTo, Combine, Finish>, {std::min(blocks, kMaxBlocks)}, shape,
+  Launch(device, ReduceKernel<Value, MapTo, Combine, Finish>, {BlocksFor(device, blocks)}, shape,
          identity, map, combine, finish, partials);
 }
 

@@ -19,15 +19,18 @@ const OpTable<OpRow>& Table();
 // Returns UnsupportedOp for this backend.
 Error Unsupported(const OpSpec& spec, std::string_view what);
 
-// The operators of the CUDA backend by family, one or two files each in ops/. registry.cc joins
-// them.
+// The families that have kernels, one or two files each in ops/. registry.cc joins them. Operators
+// of no such family are in the table without a function: the host computes them (host_fallback.h).
+// clang-format off
+#define CKPLAN_CUDA_FAMILIES(X)                                                              \
+  X(Activation) X(Attention) X(BatchNorm) X(Binary) X(ClipCast) X(Conv) X(Gather) X(Generate) \
+  X(Join) X(LayerNorm) X(Logic) X(MatMul) X(Move) X(Nary) X(Pad) X(Pool) X(Random) X(Reduce)  \
+  X(Resize) X(Scan) X(Softmax) X(UnaryMath)
+// clang-format on
 
 #define CKPLAN_FAMILY(Name) std::span<const OpRow> Name##Ops();
-#include "lib/problem/ops/families.def"
+CKPLAN_CUDA_FAMILIES(CKPLAN_FAMILY)
 #undef CKPLAN_FAMILY
-
-// FusedAttention (lib/problem/ops/attention.h), of the family of attention.
-Result<std::unique_ptr<PreparedOp>> PrepareFusedAttention(const OpSpec& spec, Device& device);
 
 // Operators that follow each other, run as one kernel (fused.cu): chains, and scores of attention
 // with their softmax. traffic/shape_rules.h says which. `ops` is accepted by FusibleLength.

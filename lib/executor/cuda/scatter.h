@@ -1,4 +1,4 @@
-// Reads rows selected by indices, and combines updates into rows selected by indices.
+// Reads rows selected by indices, and adds updates to rows selected by indices.
 //
 //   data: outer x rows x inner       updates: outer x count x inner
 #pragma once
@@ -13,19 +13,14 @@
 
 namespace ckplan::cuda {
 
-// Maps each index, or tuple of indices, to a row of a tensor. A target is such a map:
-//
-//   target(i)   the row that index i names, or -1 if it is out of range: such an index reads zeros
-//               and writes nothing
-//
-// Negative indices count from the end.
+// Negative indices count from the end. Returns -1 if the index is out of range: such an index reads
+// zeros and writes nothing.
 CKPLAN_DEVICE inline int64_t IndexInside(int64_t index, int64_t size) {
   if (index < 0) index += size;
   return index >= 0 && index < size ? index : -1;
 }
 
-// The target of Gather, GatherND and ScatterND: tuples of indices select rows by the leading
-// dimensions.
+// The target of Gather and GatherND: tuples of indices select rows by the leading dimensions.
 //
 //   data: outer x rows x inner       indices: [outer] x count x tuple
 struct RowTarget {
@@ -55,20 +50,6 @@ struct RowTarget {
       row = row * dims[k] + at;
     }
     return counts.Quotient(i) * rows + row;
-  }
-};
-
-// The target of GatherElements and ScatterElements: each index selects one element along the axis;
-// the element's position along the other axes is the index's own.
-struct ElementTarget {
-  IntegersIn indices;  // Set at each call.
-  DeviceLayout<1> others;
-  int64_t size = 0, step = 1;  // The axis of the data: its size and its stride.
-  int64_t block = 1;           // Indices in a group of interleaved lines.
-
-  CKPLAN_DEVICE int64_t operator()(int64_t i) const {
-    const int64_t at = IndexInside(indices[i], size);
-    return at < 0 ? -1 : others.Find(i)[0] + at * step;
   }
 };
 
@@ -102,7 +83,6 @@ struct SortedIndices {
   CKPLAN_DEVICE int64_t index(int64_t i) const { return list[i].index(); }
   // True if entry i is the first one that names its row.
   CKPLAN_DEVICE bool IsFirst(int64_t i) const { return i == 0 || row(i - 1) != row(i); }
-  CKPLAN_DEVICE bool IsLast(int64_t i) const { return i + 1 == count || row(i + 1) != row(i); }
 };
 
 // Length of the initial runs, which are sorted by comparing all pairs.
@@ -110,9 +90,8 @@ inline constexpr int64_t kFirstRun = 32;
 
 namespace detail {
 
-template <typename Target>
 struct SortFirstRuns {
-  Target target;
+  RowTarget target;
   int64_t rows, first, count;
   Occurrence* to;
 
@@ -166,12 +145,11 @@ inline int64_t SortWorkspace(int64_t count) {
 // Sorts the indices [first, first + count). Indices out of range come last, as if they named row
 // `rows`. The numbers of rows and of indices must be below kMaxRows. The result is in the
 // workspace.
-template <typename Target>
-SortedIndices SortIndices(Device& device, const Target& target, int64_t rows, int64_t first,
-                          int64_t count, void* workspace) {
+inline SortedIndices SortIndices(Device& device, const RowTarget& target, int64_t rows,
+                                 int64_t first, int64_t count, void* workspace) {
   auto* sorted = static_cast<Occurrence*>(workspace);
   Occurrence* other = sorted + count;
-  ForEach(device, count, detail::SortFirstRuns<Target>{target, rows, first, count, sorted});
+  ForEach(device, count, detail::SortFirstRuns{target, rows, first, count, sorted});
   for (int64_t run = kFirstRun; run < count; run *= 2) {
     ForEach(device, count, detail::MergeRuns{sorted, other, count, run});
     std::swap(sorted, other);
@@ -182,19 +160,13 @@ SortedIndices SortIndices(Device& device, const Target& target, int64_t rows, in
 struct ScatterShape {
   int64_t outer = 1;  // All outer indices share one list of indices.
   int64_t rows = 0, count = 0, inner = 0;
-  int64_t unit = 1;  // Indices are sorted together in multiples of this.
 
   int64_t data() const { return outer * rows * inner; }
   int64_t updates() const { return outer * count * inner; }
   // Returns this shape with pieces of `at_once` elements instead of single elements.
-  ScatterShape InPieces(int64_t at_once) const {
-    return {outer, rows, count, inner / at_once, unit};
-  }
+  ScatterShape InPieces(int64_t at_once) const { return {outer, rows, count, inner / at_once}; }
   // Returns the number of indices that are sorted at once.
-  int64_t slab() const {
-    const int64_t max_slab = unit < kMaxSorted ? kMaxSorted / unit * unit : kMaxSorted;
-    return Min(count, max_slab);
-  }
+  int64_t slab() const { return Min(count, kMaxSorted); }
 };
 
 // An element of an update: its outer index, its index (or position among the sorted indices), and
@@ -216,9 +188,9 @@ struct UpdatePlaces {
 };
 
 // Computes updates[o, i] = data[o, target(i)], or zeros if the index is out of range.
-template <typename Target>
-void GatherRows(Device& device, ScatterShape shape, const Target& target, const void* data,
-                ElementType data_type, void* updates, ElementType updates_type) {
+inline void GatherRows(Device& device, ScatterShape shape, const RowTarget& target,
+                       const void* data, ElementType data_type, void* updates,
+                       ElementType updates_type) {
   if (shape.updates() == 0) return;
   ElementCopy copy(data, data_type, updates, updates_type);
   if (data_type == updates_type) {
@@ -235,56 +207,6 @@ void GatherRows(Device& device, ScatterShape shape, const Target& target, const 
     } else {
       copy(i, (at.outer * shape.rows + row) * shape.inner + at.column);
     }
-  });
-}
-
-// Sets data[o, target(i)] = 0 for all i.
-template <typename Target>
-void ClearRows(Device& device, const ScatterShape& shape, const Target& target, void* data,
-               ElementType type) {
-  if (shape.updates() == 0) return;
-  const ElementCopy copy(nullptr, data, SizeOf(type));
-  const UpdatePlaces places(shape.inner, shape.count);
-  ForEach(device, shape.updates(), [=] CKPLAN_KERNEL(int64_t i) {
-    const UpdatePlace at = places.Find(i);
-    const int64_t row = target(at.index);
-    if (row >= 0) copy.Clear((at.outer * shape.rows + row) * shape.inner + at.column);
-  });
-}
-
-// Sets data[o, row] = updates[o, i], where i is the last index that names the row.
-inline void SetRows(Device& device, const ScatterShape& shape, const SortedIndices& sorted,
-                    const void* updates, ElementType updates_type, void* data,
-                    ElementType data_type) {
-  const ElementCopy copy(updates, updates_type, data, data_type);
-  const UpdatePlaces places(shape.inner, sorted.count);
-  ForEach(device, shape.outer * sorted.count * shape.inner, [=] CKPLAN_KERNEL(int64_t i) {
-    const UpdatePlace at = places.Find(i);
-    const int64_t row = sorted.row(at.index);
-    if (row >= shape.rows || !sorted.IsLast(at.index)) return;
-    copy((at.outer * shape.rows + row) * shape.inner + at.column,
-         (at.outer * shape.count + sorted.index(at.index)) * shape.inner + at.column);
-  });
-}
-
-// Sets data[o, row] = combine(data[o, row], updates[o, i]), in the order of the i that name the
-// row. In and Out are FloatsIn and FloatsOut, or counterparts for another type; Value is the type
-// of an element.
-template <typename Value, typename In, typename Out, typename Combine>
-void CombineRows(Device& device, const ScatterShape& shape, const SortedIndices& sorted, In updates,
-                 Out data, const Combine& combine) {
-  const UpdatePlaces places(shape.inner, sorted.count);
-  ForEach(device, shape.outer * sorted.count * shape.inner, [=] CKPLAN_KERNEL(int64_t i) {
-    const UpdatePlace at = places.Find(i);
-    const int64_t row = sorted.row(at.index);
-    if (row >= shape.rows || !sorted.IsFirst(at.index)) return;
-    const int64_t to = (at.outer * shape.rows + row) * shape.inner + at.column;
-    Value value = data[to];
-    for (int64_t k = at.index; k < sorted.count && sorted.row(k) == row; ++k) {
-      const int64_t from = at.outer * shape.count + sorted.index(k);
-      value = combine(value, updates[from * shape.inner + at.column]);
-    }
-    data.Set(to, value);
   });
 }
 

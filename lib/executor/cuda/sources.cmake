@@ -3,32 +3,25 @@ set(ckplan_cuda_sources
   convert.cu
   cuda_backend.cu
   fused.cu
+  host_fallback.cc
   product.cc
   registry.cc
   ops/pad_resize.cu
   strided_copy.cu
   ops/unary.cu
-  ops/attention.cu
   ops/pool.cu
   ops/norms.cu
   ops/binary.cu
   ops/conv.cu
-  ops/einsum.cu
   ops/gather.cu
   ops/fused_attention.cu
   ops/generate.cu
-  ops/gru.cu
   ops/move.cu
   ops/layer_norm.cu
-  ops/library_attention.cu
   ops/softmax.cu
-  ops/plain_norms.cu
-  ops/lstm.cu
   ops/matmul.cu
   ops/nary.cu
-  ops/recurrent.cu
   ops/reduce.cu
-  ops/rotary.cu
   ops/scan.cu
   traffic/shape_rules.cc
 )

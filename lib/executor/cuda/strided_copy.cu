@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(kBlockThreads) TilesKernel(TileGrid grid, Body
 template <typename T, typename Body>
 void ForTiles(Device& device, const TileGrid& grid, const Body& body) {
   if (grid.count() <= 0) return;
-  Launch(device, detail::TilesKernel<T, Body>, {std::min(grid.count(), kMaxBlocks)}, grid, body);
+  Launch(device, detail::TilesKernel<T, Body>, {BlocksFor(device, grid.count())}, grid, body);
 }
 
 namespace {

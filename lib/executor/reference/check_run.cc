@@ -98,6 +98,28 @@ Buffers Fill(Backend& backend, const std::vector<Tensor>& tensors, std::vector<B
 
 }  // namespace
 
+ReusingBackend::~ReusingBackend() {
+  for (const auto& [size, blocks] : free_) {
+    for (void* const memory : blocks) ForwardingBackend::Release(memory);
+  }
+}
+
+Result<void*> ReusingBackend::Allocate(int64_t bytes) {
+  std::vector<void*>& blocks = free_[bytes];
+  if (!blocks.empty()) {
+    void* const memory = blocks.back();
+    blocks.pop_back();
+    return memory;
+  }
+  CKPLAN_ASSIGN_OR_RETURN(void* const memory, ForwardingBackend::Allocate(bytes));
+  sizes_[memory] = bytes;
+  return memory;
+}
+
+void ReusingBackend::Release(void* memory) {
+  if (memory != nullptr) free_[sizes_.at(memory)].push_back(memory);
+}
+
 WatchedBuffer::WatchedBuffer(Backend& backend, int64_t bytes)
     : backend_(backend), bytes_(bytes), guard_(backend.alignment()) {
   // With an alignment of 8 the guard has 72 bytes, which is not a multiple of a cache line.

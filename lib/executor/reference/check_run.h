@@ -2,6 +2,7 @@
 // and memory that the operator must write starts poisoned.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +11,20 @@
 #include "lib/executor/reference/tensor.h"
 
 namespace ckplan::reference {
+
+// Gives memory that was released to the next that asks for as many bytes, so that tests with many
+// small buffers do not wait for the device at each of them.
+class ReusingBackend final : public ForwardingBackend {
+ public:
+  using ForwardingBackend::ForwardingBackend;
+  ~ReusingBackend() override;
+  Result<void*> Allocate(int64_t bytes) override;
+  void Release(void* memory) override;
+
+ private:
+  std::map<int64_t, std::vector<void*>> free_;  // By size.
+  std::map<void*, int64_t> sizes_;
+};
 
 // Device memory between guard bytes. It has exactly the alignment of the arena, and no more.
 class WatchedBuffer {

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -82,6 +83,24 @@ std::vector<int> Counted(int count) {
   std::vector<int> numbers(static_cast<size_t>(count));
   std::iota(numbers.begin(), numbers.end(), 1);
   return numbers;
+}
+
+TEST_CASE("cuda device: memory and links are released while an error is on its way") {
+  EmulatedMachine machine = SmallMachine();
+  machine.faults.insert("no memory for code");  // Kernels' code is loaded late.
+  StartEmulatedRuntime(machine);
+  const auto open_none = [](const DeviceOptions&, void*) -> Result<OpenedLibraries> {
+    return OpenedLibraries{nullptr, "no libraries"};
+  };
+  const auto run = [&] {
+    const auto device = OpenCudaDevice({}, open_none);
+    REQUIRE(device.ok());
+    const std::unique_ptr<void, std::function<void(void*)>> memory(
+        Take((*device)->Allocate(4)), [&](void* taken) { (*device)->Release(taken); });
+    const auto link = (*device)->MakeCopyLink({});
+    (*device)->Synchronize();
+  };
+  CHECK_THROWS_AS(run(), OutOfMemory);
 }
 
 TEST_CASE("cuda device: recorded work is done when it is started, as often as that is") {

@@ -178,6 +178,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return RunCall(__func__, [&](EmulatedRuntime& runtime) {
     if (runtime.IsPlanted("nobody waits for the stream")) return cudaSuccess;
+    if (runtime.IsPlanted("no memory for code")) return cudaErrorMemoryAllocation;
     runtime.streams().Synchronize(stream);
     return cudaSuccess;
   });

@@ -133,7 +133,7 @@ class StreamLink final : public CopyLink {
   }
   void ReleaseHost(void* memory) override {
     WaitForAll();
-    if (memory != nullptr) CheckCuda(cudaFreeHost(memory), "cudaFreeHost");
+    if (memory != nullptr) CheckRelease(cudaFreeHost(memory), "cudaFreeHost");
   }
 
   size_t CopyOut(void* host, const void* device, int64_t bytes) override {
@@ -188,7 +188,7 @@ class StreamLink final : public CopyLink {
 
   void WaitForAll() {
     for (const cudaStream_t stream : {computing_, out_, in_}) {
-      CheckCuda(cudaStreamSynchronize(stream), "copying to the host and back");
+      CheckRelease(cudaStreamSynchronize(stream), "copying to the host and back");
     }
   }
 
@@ -245,8 +245,9 @@ class CudaDevice final : public Device {
     return CheckAllocation(status, memory, bytes);
   }
   void Release(void* memory) override {
-    Synchronize();  // A running kernel may still use it.
-    CheckCuda(cudaFree(memory), "cudaFree");
+    // A running kernel may still use it.
+    CheckRelease(cudaStreamSynchronize(stream_), "running the kernels");
+    CheckRelease(cudaFree(memory), "cudaFree");
   }
 
   Result<void*> AllocatePooled(int64_t bytes) override {
@@ -258,7 +259,7 @@ class CudaDevice final : public Device {
   }
   void ReleasePooled(void* memory) override {
     if (pool_ == nullptr) return Release(memory);
-    if (memory != nullptr) CheckCuda(cudaFreeAsync(memory, stream_), "cudaFreeAsync");
+    if (memory != nullptr) CheckRelease(cudaFreeAsync(memory, stream_), "cudaFreeAsync");
   }
   void ResetPooledPeak() override {
     if (pool_ == nullptr) return;

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -44,6 +46,15 @@ void SwitchTo(void*) {}
 constexpr size_t kWarp = 32;
 constexpr size_t kStackBytes =
     size_t{64} << 10;  // Small, because the address sanitizer clears a stack when switching.
+
+// CKPLAN_THREAD_ORDER is a number from which other orders of threads follow.
+uint64_t ThreadOrderSeed() {
+  static const uint64_t seed = [] {
+    const char* const text = std::getenv("CKPLAN_THREAD_ORDER");
+    return text == nullptr ? uint64_t{1} : std::strtoull(text, nullptr, 10);
+  }();
+  return seed * 0x9E3779B97F4A7C15U;
+}
 
 // A launch of a kernel. `begin` and `end` are the synchronisation objects that the thread sanitizer
 // knows: every thread starts after `begin` and finishes before `end`.
@@ -166,12 +177,24 @@ class BlockPlayer {
     Switch(context, own_context_);
   }
 
-  // Runs the threads in descending order, so that a kernel that wrongly relies on the work of a
-  // lower-numbered thread fails its test.
+  // Draws the order in which the threads run up to their next barrier, from the numbers of block
+  // and round, so that a kernel that wrongly relies on the work of other threads fails its test.
+  void DrawOrder(size_t round) {
+    order_.resize(count());
+    std::iota(order_.begin(), order_.end(), size_t{0});
+    uint64_t state = (uint64_t{blockIdx.x} << 32 | round) + ThreadOrderSeed();
+    for (size_t left = count(); left > 1; --left) {
+      state = state * 6364136223846793005U + 1442695040888963407U;
+      std::swap(order_[left - 1], order_[static_cast<size_t>(state >> 33) % left]);
+    }
+  }
+
   void PlayBlock() {
     for (size_t i = 0; i < count(); ++i) threads_[i]->state = State::kReady;
+    size_t round = 0;
     do {
-      for (size_t i = count(); i-- > 0;) {
+      DrawOrder(round++);
+      for (const size_t i : order_) {
         if (threads_[i]->state != State::kReady) continue;
         current_ = i;
         threadIdx.x = static_cast<unsigned>(i);
@@ -182,7 +205,8 @@ class BlockPlayer {
   }
 
   void PlayFreeThreads() {
-    for (size_t i = count(); i-- > 0;) {
+    if (order_.size() != count()) DrawOrder(0);
+    for (const size_t i : order_) {
       threadIdx.x = static_cast<unsigned>(i);
       (*launch_->kernel)();
     }
@@ -221,6 +245,7 @@ class BlockPlayer {
   std::vector<Barrier> warps_;
   Barrier block_;
   size_t current_ = 0;
+  std::vector<size_t> order_;  // Of the threads, in the present round.
 };
 
 BlockPlayer& ThreadPlayer() {

@@ -1,6 +1,8 @@
 // Emulates blocks of threads on the host, so that kernels run as on a GPU. Each thread of a block
 // has its own stack, and at a barrier switches to the stack of another thread. Two blocks run
-// concurrently, each with its own shared memory.
+// concurrently, each with its own shared memory. The threads of a block run in an order that
+// differs from barrier to barrier and from block to block, and is the same in each run of a
+// program, but for CKPLAN_THREAD_ORDER, a number in the environment.
 //
 // The thread sanitizer treats emulated threads as synchronised only by barriers, so it finds the
 // races that a GPU would have, within and between blocks.

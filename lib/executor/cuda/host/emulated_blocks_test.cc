@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -53,6 +54,33 @@ TEST_CASE("emulated blocks: a warp waits only for its own threads") {
     }
   });
   for (unsigned i = 0; i < 70; ++i) CHECK(firsts[i] == i / 32 * 33);
+}
+
+// A tree of sums over the threads of a block, twice, as in Team::Reduce and ReduceKernel. Returns
+// whether all blocks have the right sums.
+bool SumsAreRight(bool waits_before, bool waits_after) {
+  constexpr unsigned kThreads = 64, kBlocks = 8;
+  std::vector<int> wrong(kBlocks);
+  PlayBlocks(kBlocks, kThreads, true, [&] {
+    __shared__ unsigned partial[kThreads];
+    for (unsigned round = 1; round <= 2; ++round) {
+      partial[threadIdx.x] = round;
+      if (waits_before) __syncthreads();
+      for (unsigned half = kThreads / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) partial[threadIdx.x] += partial[threadIdx.x + half];
+        __syncthreads();
+      }
+      if (partial[0] != round * kThreads) wrong[blockIdx.x] = 1;
+      if (waits_after) __syncthreads();
+    }
+  });
+  return std::count(wrong.begin(), wrong.end(), 1) == 0;
+}
+
+TEST_CASE("emulated blocks: sums are wrong without the barrier before a tree, or the one after") {
+  CHECK(SumsAreRight(true, true));
+  CHECK_FALSE(SumsAreRight(false, true));
+  CHECK_FALSE(SumsAreRight(true, false));
 }
 
 // Returns the exit status of a child process that runs `kernel` with its output suppressed.

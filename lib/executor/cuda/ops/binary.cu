@@ -92,15 +92,6 @@ Result<std::unique_ptr<PreparedOp>> PrepareComparison(const OpSpec& spec, Device
   return Unsupported(spec, "its inputs have an unknown element type");
 }
 
-template <typename F>
-Result<std::unique_ptr<PreparedOp>> PrepareBits(const OpSpec& spec, Device& device) {
-  if (!FitsDevice(BinaryLayout(spec))) return Unsupported(spec, kTooManyAxes);
-  if (spec.input(0).type == ElementType::kInt32) {
-    return Prepared<BinaryMap<int32_t, int32_t, F>>(spec, device);
-  }
-  return Prepared<BinaryMap<int64_t, int64_t, F>>(spec, device);
-}
-
 Layout WhereLayout(const OpSpec& spec) {
   return BroadcastLayout(spec.output(0).dims,
                          {spec.input(0).dims, spec.input(1).dims, spec.input(2).dims});
@@ -288,9 +279,6 @@ constexpr OpRow kLogicOps[] = {
     {"And", PrepareComparison<scalar::And>},
     {"Or", PrepareComparison<scalar::Or>},
     {"Xor", PrepareComparison<scalar::Xor>},
-    {"BitwiseAnd", PrepareBits<scalar::BitwiseAnd>},
-    {"BitwiseOr", PrepareBits<scalar::BitwiseOr>},
-    {"BitwiseXor", PrepareBits<scalar::BitwiseXor>},
     {"Where", PrepareWhere},
 };
 

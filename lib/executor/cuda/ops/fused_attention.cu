@@ -1,281 +1,356 @@
-// Fused attention: the operator around the kernels of flash_kernels.h, or around a library where it
-// takes the operator (library_attention.h).
+// Fused attention by a library (lib/executor/cuda/libraries.h): in bfloat16, with as many heads of
+// keys as of queries, of multiples of 8 elements, and with one mask or bias that gets no gradient,
+// or causal. The host computes what the library does not take (host_fallback.h).
 //
-// The gradients of keys and values come from one kernel. If both are asked for, that of the values
-// waits in the workspace for its turn.
+// A mask or bias becomes a bias of all queries and keys in the workspace. Where it hides a key it
+// is not -infinity but a number so low that the key's probability is 0: sums over hidden keys alone
+// then are no NaN. Rows that see no key are made zeros afterwards, as the CPU's kernels make them.
+// A mask that fills with a finite number must fill with one as low. A row that it hides wholly has
+// equal probabilities then, and its gradient reaches queries and keys, unlike in the CPU's kernels.
+//
+// One call computes all gradients. Those whose turn comes later wait in the workspace.
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/executor/backend/backend.h"
 #include "lib/executor/cuda/convert.h"
-#include "lib/executor/cuda/ops/flash_kernels.h"
-#include "lib/executor/cuda/ops/library_attention.h"
+#include "lib/executor/cuda/kernel.h"
+#include "lib/executor/cuda/launch.h"
+#include "lib/executor/cuda/libraries.h"
 #include "lib/executor/cuda/registry.h"
-#include "lib/problem/ops/op_checks.h"
+#include "lib/problem/ops/attention.h"
 
 namespace ckplan::cuda {
 
 namespace {
 
-FlashRows FlashRowsOf(const HeadRows& rows) {
+// A mask or a bias on the device.
+struct DeviceTerm {
+  const void* at = nullptr;
+  bool is_bool = false, hides = false;
+  FloatsIn numbers;
+  int64_t samples = 1;
+  int64_t strides[4] = {0, 0, 0, 0};
+
+  DeviceTerm(const AttentionTerm& term, const void* data)
+      : at(data),
+        is_bool(term.is_bool()),
+        hides(term.hides),
+        numbers(data, term.type),
+        samples(term.samples) {
+    std::copy(term.strides.begin(), term.strides.end(), strides);
+  }
+  CKPLAN_DEVICE int64_t Row(int64_t sample, int64_t head, int64_t query) const {
+    return sample % samples * strides[0] + head * strides[1] + query * strides[2];
+  }
+  CKPLAN_DEVICE bool Hides(int64_t i) const {
+    return (static_cast<const uint8_t*>(at)[i] != 0) == hides;
+  }
+};
+
+// How the rows of a tensor's heads lie in it, for kernels.
+struct DeviceRows {
+  int64_t batch_stride, head_stride, row_stride;
+
+  explicit DeviceRows(const LibraryRows& rows)
+      : batch_stride(rows.batch_stride),
+        head_stride(rows.head_stride),
+        row_stride(rows.row_stride) {}
+  CKPLAN_DEVICE int64_t At(int64_t sample, int64_t head, int64_t row) const {
+    return sample * batch_stride + head * head_stride + row * row_stride;
+  }
+};
+
+// The bias of a hidden key. Adding it to a score leaves it as it is, and its power of e is 0.
+constexpr float kHiddenBias = -1e30F;
+
+// Fails if the operator is none that a library computes.
+Result<Done> CheckTaken(const OpSpec& spec, const FusedAttentionShape& shape) {
+  const auto not_taken = [&](std::string_view why) { return Unsupported(spec, why); };
+  if (shape.dropout > 0) return not_taken("its probabilities pass through a Dropout");
+  for (const Operand* operand : {&spec.input(0), &spec.input(1), &spec.input(2), &spec.output(0)}) {
+    if (operand->type != ElementType::kBFloat16) {
+      return not_taken("it is not in bfloat16, which cuDNN's attention wants");
+    }
+    if (operand->elements() > std::numeric_limits<int>::max()) {
+      return not_taken("cuDNN takes tensors below 2^31 elements");
+    }
+  }
+  if (shape.size % 8 != 0 || shape.value_size % 8 != 0) {
+    return not_taken("its heads have " + std::to_string(shape.size) + " and " +
+                     std::to_string(shape.value_size) +
+                     " elements, and cuDNN takes multiples of 8");
+  }
+  if (shape.heads != shape.key_heads) return not_taken("its heads share keys and values");
+  const bool has_term = shape.mask.is_present || shape.bias.is_present;
+  if (shape.mask.is_present && shape.bias.is_present) return not_taken("it has a mask and a bias");
+  if (has_term && shape.is_causal) return not_taken("it is causal and has a mask");
+  if (shape.mask.is_present && shape.mask.is_bool() && shape.fill > kHiddenBias) {
+    return not_taken("keys that its mask hides keep a probability");
+  }
+  for (size_t i = 3; i < spec.inputs.size(); ++i) {
+    if (spec.input(i).has_gradient) return not_taken("its mask or bias gets a gradient");
+  }
+  return Done{};
+}
+
+LibraryRows LibraryRowsOf(const HeadRows& rows) {
   return {rows.batch_stride, rows.head_stride, rows.row_stride};
 }
 
-FlashTerm TermOf(const AttentionTerm& term) {
-  FlashTerm made;
-  made.is_bool = term.is_bool();
-  made.is_half = term.type == ElementType::kBFloat16;
-  made.hides = term.hides;
-  made.samples = term.samples;
-  std::copy(term.strides.begin(), term.strides.end(), made.strides);
+LibraryAttentionShape ShapeOf(const FusedAttentionShape& shape, const AttentionTerm* term) {
+  LibraryAttentionShape made;
+  made.batch = shape.batch;
+  made.heads = shape.heads;
+  made.queries = shape.queries;
+  made.keys = shape.keys;
+  made.size = shape.size;
+  made.value_size = shape.value_size;
+  made.q = LibraryRowsOf(shape.q);
+  made.k = LibraryRowsOf(shape.k);
+  made.v = LibraryRowsOf(shape.v);
+  made.y = LibraryRowsOf(shape.y);
+  made.scale = shape.scale;
+  made.is_causal = shape.is_causal;
+  if (term == nullptr) return made;
+  made.has_bias = true;
+  made.bias_type = term->type == ElementType::kFloat32 ? term->type : ElementType::kBFloat16;
+  made.bias_batch = term->samples == 1 ? 1 : shape.batch;
+  made.bias_heads = term->dims[1];
   return made;
 }
 
-FlashTask TaskOf(const FusedAttentionShape& shape, ElementType type, const DeviceOptions& options) {
-  FlashTask task;
-  task.batch = shape.batch;
-  task.heads = shape.heads;
-  task.key_heads = shape.key_heads;
-  task.queries = shape.queries;
-  task.keys = shape.keys;
-  task.size = shape.size;
-  task.value_size = shape.value_size;
-  task.q_rows = FlashRowsOf(shape.q);
-  task.k_rows = FlashRowsOf(shape.k);
-  task.v_rows = FlashRowsOf(shape.v);
-  task.y_rows = FlashRowsOf(shape.y);
-  task.mask = TermOf(shape.mask);
-  task.bias = TermOf(shape.bias);
-  task.scale = shape.scale;
-  task.fill = shape.fill;
-  task.is_causal = shape.is_causal;
-  task.is_tf32 = options.allow_tf32_products;
-  // All strides are multiples of the sizes of rows.
-  const int64_t chunk = 16 / SizeOf(type);
-  task.is_wide = shape.size % chunk == 0 && shape.value_size % chunk == 0;
-  return task;
-}
-
-// Starts a kernel for the type and for the sizes of rows.
-enum class FlashKernel { kForward, kQueries, kKeys };
-
-template <typename T, int kSize>
-void StartFlash(Device& device, FlashKernel kernel, const FlashTask& task) {
-  const auto grid = [&](int64_t heads, int64_t length, int64_t rows) {
-    const int64_t blocks = task.batch * heads * CeilDiv(length, rows);
-    return Grid{std::min(blocks, kMaxBlocks), FlashThreads(static_cast<int>(rows))};
-  };
-  constexpr int kForwardRows = ForwardTiles<T, kSize>::kRows;
-  constexpr int kBackwardRows = BackwardTiles<T, kSize>::kRows;
-  switch (kernel) {
-    case FlashKernel::kForward:
-      return Launch(device, FlashForwardKernel<T, kSize>,
-                    grid(task.heads, task.queries, kForwardRows), task);
-    case FlashKernel::kQueries:
-      return Launch(device, FlashQueriesKernel<T, kSize>,
-                    grid(task.heads, task.queries, kBackwardRows), task);
-    case FlashKernel::kKeys:
-      return Launch(device, FlashKeysKernel<T, kSize>,
-                    grid(task.key_heads, task.keys, kBackwardRows), task);
-  }
-}
-
-template <typename T>
-void StartFlash(Device& device, FlashKernel kernel, const FlashTask& task) {
-  if (std::max(task.size, task.value_size) <= 64) {
-    StartFlash<T, 64>(device, kernel, task);
-  } else {
-    StartFlash<T, 128>(device, kernel, task);
-  }
-}
-
-template <typename T, int kSize>
-void StartTerm(Device& device, const FlashTask& task, const FlashTermGradient& term) {
-  using Tiles = BackwardTiles<T, kSize>;
-  const int64_t blocks = term.samples * term.heads * CeilDiv(task.queries, Tiles::kRows) *
-                         CeilDiv(task.keys, Tiles::kSpan);
-  Launch(device, FlashTermKernel<T, kSize>,
-         Grid{std::min(blocks, kMaxBlocks), FlashThreads(Tiles::kRows)}, task, term);
-}
-
-// Computes D, the dot products of the rows of y and dy.
-void MakeDots(Device& device, const FusedAttentionShape& shape, FloatsIn y, FloatsIn dy,
-              float* dots) {
-  const FlashRows rows = FlashRowsOf(shape.y);
-  const int64_t heads = shape.heads, queries = shape.queries, size = shape.value_size;
-  ForRowsByWarps(device, shape.rows(), [=] CKPLAN_KERNEL(const Team& team, int64_t row) {
+// Makes the bias of a mask or bias, and notes of each of its rows whether it shows a key. `fill` is
+// the score of keys that booleans hide.
+void MakeBias(Device& device, const LibraryAttentionShape& shape, const DeviceTerm& term,
+              float fill, void* made, float* is_seen) {
+  const FloatsOut bias(made, shape.bias_type);
+  const int64_t heads = shape.bias_heads, queries = shape.queries, keys = shape.keys;
+  const int64_t rows = shape.bias_batch * heads * queries;
+  ForRowsByWarps(device, rows, [=] CKPLAN_KERNEL(const Team& team, int64_t row) {
     const int64_t head = row / queries;
-    const int64_t at = rows.At(head / heads, head % heads, row % queries);
-    const float sum = team.Sum(size, [&](int64_t i) { return y[at + i] * dy[at + i]; });
-    if (team.IsFirst()) dots[row] = sum;
+    const int64_t from = term.Row(head / heads, head % heads, row % queries);
+    const float seen = team.Reduce(
+        keys, 0.0F,
+        [&](int64_t key) {
+          const int64_t at = from + key * term.strides[3];
+          float value = term.is_bool ? (term.Hides(at) ? fill : 0) : term.numbers[at];
+          const bool is_hidden = value == -HUGE_VALF;
+          if (value < kHiddenBias) value = kHiddenBias;  // NaN stays.
+          bias.Set(row * keys + key, value);
+          return is_hidden ? 0.0F : 1.0F;
+        },
+        LargerOf());
+    if (team.IsFirst()) is_seen[row] = seen;
   });
 }
 
-class FusedAttentionOp final : public PreparedOp, public MayHaveOwnKernels {
+// Makes rows zeros whose row of the bias shows no key.
+void ClearUnseenRows(Device& device, const LibraryAttentionShape& shape, const DeviceRows& y_rows,
+                     const float* is_seen, void* y, float* log_sums) {
+  const int64_t heads = shape.heads, queries = shape.queries, size = shape.value_size;
+  const int64_t bias_batch = shape.bias_batch, bias_heads = shape.bias_heads;
+  const FloatsOut to(y, ElementType::kBFloat16);
+  ForRowsByWarps(device, shape.batch * heads * queries,
+                 [=] CKPLAN_KERNEL(const Team& team, int64_t row) {
+                   const int64_t query = row % queries;
+                   const int64_t head = row / queries % heads;
+                   const int64_t sample = row / queries / heads;
+                   const int64_t bias_row =
+                       (sample % bias_batch * bias_heads + head % bias_heads) * queries + query;
+                   if (is_seen[bias_row] != 0) return;
+                   const int64_t at = y_rows.At(sample, head, query);
+                   team.ForEach(size, [&](int64_t i) { to.Set(at + i, 0); });
+                   if (team.IsFirst()) log_sums[row] = HUGE_VALF;
+                 });
+}
+
+// Computes the logarithms alone, where only they are read again, with a warp for each row.
+void MakeLogSums(Device& device, const LibraryAttentionShape& shape, const AttentionTensors& in,
+                 const float* is_seen) {
+  const LibraryAttentionShape of = shape;
+  const DeviceRows q_rows(shape.q), k_rows(shape.k);
+  const FloatsIn q(in.q, ElementType::kBFloat16), k(in.k, ElementType::kBFloat16);
+  const FloatsIn bias(in.bias, shape.bias_type);
+  auto* const log_sums = static_cast<float*>(in.log_sums);
+  ForRowsByWarps(
+      device, of.batch * of.heads * of.queries, [=] CKPLAN_KERNEL(const Team& team, int64_t row) {
+        const int64_t query = row % of.queries;
+        const int64_t head = row / of.queries % of.heads;
+        const int64_t sample = row / of.queries / of.heads;
+        const int64_t bias_row =
+            (sample % of.bias_batch * of.bias_heads + head % of.bias_heads) * of.queries + query;
+        const int64_t from = q_rows.At(sample, head, query);
+        const auto score = [&](int64_t key) {
+          if (of.is_causal && key > query) return -HUGE_VALF;
+          const int64_t to = k_rows.At(sample, head, key);
+          float product = 0;
+          for (int64_t i = 0; i < of.size; ++i) product += q[from + i] * k[to + i];
+          return product * of.scale + (of.has_bias ? bias[bias_row * of.keys + key] : 0.0F);
+        };
+        const float highest = team.Reduce(of.keys, -HUGE_VALF, score, LargerOf());
+        const float sum = team.Sum(of.keys, [&](int64_t i) { return Exp(score(i) - highest); });
+        const bool is_hidden = of.has_bias && is_seen[bias_row] == 0;
+        if (team.IsFirst()) log_sums[row] = is_hidden ? HUGE_VALF : highest + logf(sum);
+      });
+}
+
+class FusedAttentionOp final : public PreparedOp {
  public:
-  FusedAttentionOp(const OpSpec& spec, Device& device, const FusedAttentionShape& shape)
-      : device_(device),
-        shape_(shape),
-        type_(CommonType(
-            {spec.input(0).type, spec.input(1).type, spec.input(2).type, spec.output(0).type})),
-        task_(TaskOf(shape, type_, device.options())) {
-    for (size_t i = 0; i < 3; ++i) {
-      const Operand& input = spec.input(i);
-      forward_inputs_[i] = Conversion(input.elements(), input.type, type_, forward_plan_);
-      wants_[i] = input.has_gradient;
-    }
-    const Operand& y = spec.output(0);
-    forward_output_ = Conversion(y.elements(), y.type, type_, forward_plan_);
-    if (NeedsGradient(spec)) PlanBackward(spec);
-    auto library = AttentionByLibrary::Prepare(spec, device, shape, task_);
-    if (library.ok()) {
-      library_ = std::move(library).value();
-    } else {
-      why_own_kernels_ = library.error().message;
-    }
+  static Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device,
+                                                     const FusedAttentionShape& shape) {
+    CKPLAN_RETURN_IF_ERROR(CheckTaken(spec, shape));
+    std::unique_ptr<FusedAttentionOp> made(new FusedAttentionOp(spec, device, shape));
+    CKPLAN_RETURN_IF_ERROR(made->AskLibrary(spec));
+    return Result<std::unique_ptr<PreparedOp>>(std::move(made));
   }
 
-  OpWorkspace workspace() const override {
-    if (library_) return library_->workspace();
-    return {forward_plan_.total(), backward_plan_.total()};
-  }
+  OpWorkspace workspace() const override { return {forward_plan_.total(), backward_plan_.total()}; }
   std::vector<LibraryCall> LibraryCalls() const override {
-    return library_ ? library_->Calls() : std::vector<LibraryCall>();
+    std::vector<LibraryCall> calls = {{"forward", forward_->choice()}};
+    if (backward_) calls.push_back({"gradients", backward_->choice()});
+    return calls;
   }
-  std::string WhyOwnKernels() const override { return why_own_kernels_; }
 
-  // Where only the statistic is read, kernels of our own compute it. They need no workspace for
-  // operators that a library takes.
   void Forward(const ForwardCall& call) override {
-    if (library_ && call.outputs[0] != nullptr) return library_->Forward(call);
-    FlashTask task = TaskWith(call.inputs);
-    task.q = forward_inputs_[0].Apply(device_, call.inputs[0], call.workspace);
-    task.k = forward_inputs_[1].Apply(device_, call.inputs[1], call.workspace);
-    task.v = forward_inputs_[2].Apply(device_, call.inputs[2], call.workspace);
-    const bool is_read = call.outputs[0] != nullptr;
-    if (is_read) task.y = forward_output_.Target(call.outputs[0], call.workspace);
-    if (shape_.has_statistic) task.log_sums = static_cast<float*>(call.statistic);
-    Start(FlashKernel::kForward, task);
-    if (is_read) forward_output_.Return(device_, call.outputs[0], call.workspace);
+    AttentionTensors tensors = InputsOf(call.inputs);
+    tensors.y = call.outputs[0];
+    tensors.log_sums = keeps_log_sums_ ? call.statistic : BufferAt(call.workspace, log_sums_);
+    tensors.bias = PrepareBias(call.inputs, forward_places_, call.workspace);
+    const float* is_seen = FloatsAt(call.workspace, forward_places_.is_seen);
+    if (tensors.y == nullptr) {
+      if (keeps_log_sums_) MakeLogSums(device_, shape_, tensors, is_seen);
+      return;
+    }
+    forward_->Run(tensors, BufferAt(call.workspace, forward_places_.library));
+    if (term_position_ > 0) {
+      ClearUnseenRows(device_, shape_, DeviceRows(shape_.y), is_seen, tensors.y,
+                      static_cast<float*>(tensors.log_sums));
+    }
   }
 
   void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
-    if (library_) return library_->BackwardInput(call, position, gradient);
-    FlashTask task = TaskWith(call.inputs);
-    const bool is_first = position == first_;
-    std::array<const void*, 3> in = {};
-    for (size_t i = 0; i < in.size(); ++i) {
-      in[i] = is_first ? backward_inputs_[i].Apply(device_, call.inputs[i], call.workspace)
-                       : backward_inputs_[i].Applied(call.inputs[i], call.workspace);
-    }
-    task.q = in[0];
-    task.k = in[1];
-    task.v = in[2];
-    const void* arriving = call.output_gradients[0];
-    task.dy = is_first ? arriving_.Apply(device_, arriving, call.workspace)
-                       : arriving_.Applied(arriving, call.workspace);
-    // Backward only reads them.
-    task.log_sums = const_cast<float*>(static_cast<const float*>(call.statistic));  // NOLINT
-    float* dots = FloatsAt(call.workspace, dots_);
-    task.dots = dots;
-    if (is_first) {
-      MakeDots(device_, shape_, FloatsIn(call.outputs[0], y_type_), FloatsIn(arriving, y_type_),
-               dots);
-    }
-    if (position > 2) return SumTerm(task, position == 3 ? shape_.mask : shape_.bias, gradient);
-    const Conversion& result = gradients_[position];
-    void* target = result.Target(gradient, call.workspace);
-    if (position == 0) {
-      task.dq = target;
-      Start(FlashKernel::kQueries, task);
-    } else if (position == 1 || !wants_[1]) {
-      task.dk = position == 1 ? target : nullptr;
-      task.dv = position == 2 ? target : (wants_[2] ? BufferAt(call.workspace, kept_) : nullptr);
-      Start(FlashKernel::kKeys, task);
-    } else {
-      Convert(device_, shape_.batch * shape_.key_heads * shape_.keys * shape_.value_size,
-              BufferAt(call.workspace, kept_), type_, gradient, gradient_types_[position]);
+    if (position != first_) {
+      Convert(device_, elements_[position], BufferAt(call.workspace, waiting_[position]),
+              ElementType::kBFloat16, gradient, ElementType::kBFloat16);
       return;
     }
-    result.Return(device_, gradient, call.workspace);
+    // Backward only reads the output and the logarithms.
+    const auto only_read = [](const void* data) { return const_cast<void*>(data); };  // NOLINT
+    const auto target = [&](size_t i) {
+      return i == first_ ? gradient : BufferAt(call.workspace, waiting_[i]);
+    };
+    AttentionTensors tensors = InputsOf(call.inputs);
+    tensors.y = only_read(call.outputs[0]);
+    tensors.dy = call.output_gradients[0];
+    tensors.log_sums = only_read(call.statistic);
+    tensors.dq = target(0);
+    tensors.dk = target(1);
+    tensors.dv = target(2);
+    tensors.bias = PrepareBias(call.inputs, backward_places_, call.workspace);
+    backward_->Run(tensors, BufferAt(call.workspace, backward_places_.library));
   }
 
  private:
-  void PlanBackward(const OpSpec& spec) {
-    const Operand& y = spec.output(0);
-    y_type_ = y.type;
-    arriving_ = Conversion(y.elements(), y.type, type_, backward_plan_);
-    dots_ = backward_plan_.AddFloats(shape_.rows());
-    for (size_t i = 0; i < 3; ++i) {
-      const Operand& input = spec.input(i);
-      backward_inputs_[i] = Conversion(input.elements(), input.type, type_, backward_plan_);
-      gradient_types_[i] = input.type;
-      if (!wants_[i]) continue;
-      gradients_[i] = Conversion(input.elements(), input.type, type_, backward_plan_);
-    }
-    if (wants_[1] && wants_[2]) {
-      kept_ = backward_plan_.Add(spec.input(2).elements() * SizeOf(type_));
-    }
-    for (size_t i = spec.inputs.size(); i-- > 0;) {
-      if (spec.input(i).has_gradient) first_ = i;
-    }
-    for (size_t i = 3; i < spec.inputs.size(); ++i) term_types_[i - 3] = spec.input(i).type;
-  }
+  struct Places {  // Offsets in a workspace.
+    int64_t library = 0, bias = 0, is_seen = 0;
+  };
 
-  FlashTask TaskWith(std::span<const void* const> inputs) const {
-    FlashTask task = task_;
-    task.mask.at = shape_.mask.is_present ? inputs[3] : nullptr;
-    task.bias.at = shape_.bias.is_present ? inputs[4] : nullptr;
-    return task;
-  }
-
-  void Start(FlashKernel kernel, const FlashTask& task) const {
-    if (type_ == ElementType::kBFloat16) {
-      StartFlash<uint16_t>(device_, kernel, task);
-    } else {
-      StartFlash<float>(device_, kernel, task);
+  FusedAttentionOp(const OpSpec& spec, Device& device, const FusedAttentionShape& shape)
+      : device_(device), fill_(shape.fill), keeps_log_sums_(shape.has_statistic) {
+    if (shape.mask.is_present) {
+      term_ = shape.mask;
+      term_position_ = 3;
+    } else if (shape.bias.is_present) {
+      term_ = shape.bias;
+      term_position_ = 4;
+    }
+    shape_ = ShapeOf(shape, term_position_ == 0 ? nullptr : &term_);
+    for (size_t i = wants_.size(); i-- > 0;) {
+      wants_[i] = spec.input(i).has_gradient;
+      elements_[i] = spec.input(i).elements();
+      if (wants_[i]) first_ = i;
     }
   }
 
-  void SumTerm(const FlashTask& task, const AttentionTerm& of, void* gradient) const {
-    const ElementType type = &of == &shape_.mask ? term_types_[0] : term_types_[1];
-    const FlashTermGradient term = {FloatsOut(gradient, type), of.dims[0], of.dims[1]};
-    const bool is_short = std::max(task.size, task.value_size) <= 64;
-    if (type_ == ElementType::kBFloat16) {
-      is_short ? StartTerm<uint16_t, 64>(device_, task, term)
-               : StartTerm<uint16_t, 128>(device_, task, term);
-    } else {
-      is_short ? StartTerm<float, 64>(device_, task, term)
-               : StartTerm<float, 128>(device_, task, term);
+  Result<Done> AskLibrary(const OpSpec& spec) {
+    const auto ask = [&](AttentionPass pass) -> Result<std::unique_ptr<LibraryAttention>> {
+      auto attention = device_.libraries().PrepareAttention(shape_, pass);
+      if (attention.ok() || attention.error().code != ErrorCode::kUnsupported) return attention;
+      return Unsupported(spec, attention.error().message);
+    };
+    CKPLAN_ASSIGN_OR_RETURN(forward_, ask(AttentionPass::kForward));
+    forward_places_.library = forward_plan_.Add(forward_->workspace());
+    PlanTerm(forward_places_, forward_plan_);
+    if (!keeps_log_sums_) {
+      log_sums_ = forward_plan_.AddFloats(shape_.batch * shape_.heads * shape_.queries);
     }
+    if (std::find(wants_.begin(), wants_.end(), true) == wants_.end()) return Done{};
+    CKPLAN_ASSIGN_OR_RETURN(backward_, ask(AttentionPass::kBackward));
+    backward_places_.library = backward_plan_.Add(backward_->workspace());
+    PlanTerm(backward_places_, backward_plan_);
+    for (size_t i = 0; i < waiting_.size(); ++i) {
+      if (i != first_) waiting_[i] = backward_plan_.Add(elements_[i] * 2);
+    }
+    return Done{};
+  }
+
+  static AttentionTensors InputsOf(std::span<const void* const> inputs) {
+    AttentionTensors tensors;
+    tensors.q = inputs[0];
+    tensors.k = inputs[1];
+    tensors.v = inputs[2];
+    return tensors;
+  }
+
+  void PlanTerm(Places& places, WorkspacePlan& plan) const {
+    if (term_position_ == 0) return;
+    const int64_t rows = shape_.bias_batch * shape_.bias_heads * shape_.queries;
+    places.bias = plan.Add(rows * shape_.keys * SizeOf(shape_.bias_type));
+    places.is_seen = plan.AddFloats(rows);
+  }
+
+  // Returns the bias in the workspace, or null if there is none.
+  const void* PrepareBias(std::span<const void* const> inputs, const Places& places,
+                          void* workspace) const {
+    if (term_position_ == 0) return nullptr;
+    void* const bias = BufferAt(workspace, places.bias);
+    const float fill = term_position_ == 3 ? fill_ : -HUGE_VALF;  // A bias hides wholly.
+    MakeBias(device_, shape_, DeviceTerm(term_, inputs[term_position_]), fill, bias,
+             FloatsAt(workspace, places.is_seen));
+    return bias;
   }
 
   Device& device_;
-  FusedAttentionShape shape_;
-  ElementType type_;  // The type of factors.
-  FlashTask task_;    // Without addresses.
+  LibraryAttentionShape shape_;
+  AttentionTerm term_;
+  size_t term_position_ = 0;  // 0: there is none.
+  float fill_;
+  bool keeps_log_sums_;
+  std::unique_ptr<LibraryAttention> forward_, backward_;
   WorkspacePlan forward_plan_, backward_plan_;
-  std::array<Conversion, 3> forward_inputs_, backward_inputs_, gradients_;
-  Conversion forward_output_, arriving_;
+  Places forward_places_, backward_places_;
+  int64_t log_sums_ = 0;  // Offset, if they are not kept.
   std::array<bool, 3> wants_ = {};
-  size_t first_ = 0;  // The first input whose gradient is asked for.
-  ElementType y_type_ = ElementType::kFloat32;
-  std::array<ElementType, 3> gradient_types_ = {};
-  std::array<ElementType, 2> term_types_ = {};
-  int64_t dots_ = 0, kept_ = 0;                  // Offsets in the workspace.
-  std::unique_ptr<AttentionByLibrary> library_;  // Null where kernels of our own run.
-  std::string why_own_kernels_;
+  size_t first_ = 0;                     // The first of q, k and v whose gradient is asked for.
+  std::array<int64_t, 3> waiting_ = {};  // Offsets of gradients.
+  std::array<int64_t, 3> elements_ = {};
 };
-
-}  // namespace
 
 Result<std::unique_ptr<PreparedOp>> PrepareFusedAttention(const OpSpec& spec, Device& device) {
   CKPLAN_ASSIGN_OR_RETURN(const FusedAttentionShape shape, ReadFusedAttentionShape(spec));
-  if (shape.dropout > 0) return Unsupported(spec, "its probabilities pass through a Dropout");
-  return Prepared<FusedAttentionOp>(spec, device, shape);
+  return FusedAttentionOp::Prepare(spec, device, shape);
 }
+
+constexpr OpRow kAttentionOps[] = {{"FusedAttention", PrepareFusedAttention}};
+
+}  // namespace
+
+std::span<const OpRow> AttentionOps() { return kAttentionOps; }
 
 }  // namespace ckplan::cuda

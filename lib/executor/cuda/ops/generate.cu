@@ -1,8 +1,7 @@
-// Tensors generated from shapes and a few numbers, and masking by position.
+// Tensors generated from shapes and a few numbers.
 #include <bit>
 #include <cstring>
 
-#include "lib/executor/cuda/element_copy.h"
 #include "lib/executor/cuda/index.h"
 #include "lib/executor/cuda/kernel.h"
 #include "lib/executor/cuda/launch.h"
@@ -122,146 +121,11 @@ Result<std::unique_ptr<PreparedOp>> PrepareRange(const OpSpec& spec, Device& dev
   return Prepared<RangeOp<int64_t>>(spec, device);
 }
 
-// ---- OneHot, EyeLike ----------------------------------------------------------------------------
-
-// Reads indices of any type; floats are truncated to integers.
-struct IndicesIn {
-  FloatsIn floats;
-  IntegersIn integers;
-  bool is_float;
-  IndicesIn(const void* data, ElementType type)
-      : floats(data, type), integers(data, type), is_float(IsFloat(type)) {}
-  CKPLAN_DEVICE int64_t operator[](int64_t i) const {
-    return is_float ? static_cast<int64_t>(floats[i]) : integers[i];
-  }
-};
-
-// An index out of range gives the value `off`.
-class OneHotOp final : public OpWithoutGradient {
- public:
-  OneHotOp(const OpSpec& spec, Device& device, const AxisView& view)
-      : device_(device),
-        index_type_(spec.input(0).type),
-        value_type_(spec.input(2).type),
-        y_type_(spec.output(0).type),
-        view_(view) {}
-  void Forward(const ForwardCall& call) override {
-    const int64_t count = view_.outer * view_.size * view_.inner;
-    if (count == 0) return;
-    const IndicesIn indices(call.inputs[0], index_type_);
-    const ElementCopy copy(call.inputs[2], value_type_, call.outputs[0], y_type_);
-    const int64_t size = view_.size;
-    const Divider inner(view_.inner), sizes(view_.size);
-    ForEach(device_, count, [=] CKPLAN_KERNEL(int64_t i) {
-      int64_t column = i;
-      int64_t place = inner.Split(column);
-      const int64_t outer = sizes.Split(place);
-      int64_t index = indices[outer * inner.divisor() + column];
-      if (index < 0) index += size;
-      copy(i, index == place ? 1 : 0);
-    });
-  }
-
- private:
-  Device& device_;
-  ElementType index_type_, value_type_, y_type_;
-  AxisView view_;
-};
-
-Result<std::unique_ptr<PreparedOp>> PrepareOneHot(const OpSpec& spec, Device& device) {
-  CKPLAN_ASSIGN_OR_RETURN(const AxisView view, ReadOneHotShape(spec));
-  return Prepared<OneHotOp>(spec, device, view);
-}
-
-class EyeOp final : public OpWithoutGradient {
- public:
-  EyeOp(const OpSpec& spec, Device& device)
-      : device_(device),
-        dims_(spec.output(0).dims),
-        type_(spec.output(0).type),
-        diagonal_(spec.Int("k", 0)) {}
-  void Forward(const ForwardCall& call) override {
-    const int64_t count = Product(dims_);
-    if (count == 0) return;
-    const uint64_t one = IsFloat(type_) ? BitsOfValue(type_, 1.0F) : 1;
-    const BitsOut y{call.outputs[0], SizeOf(type_)};
-    const Divider columns(dims_[1]);
-    const int64_t diagonal = diagonal_;
-    ForEach(device_, count, [=] CKPLAN_KERNEL(int64_t i) {
-      int64_t column = i;
-      const int64_t row = columns.Split(column);
-      y.Set(i, column - row == diagonal ? one : 0);
-    });
-  }
-
- private:
-  Device& device_;
-  Dims dims_;
-  ElementType type_;
-  int64_t diagonal_;
-};
-
-Result<std::unique_ptr<PreparedOp>> PrepareEyeLike(const OpSpec& spec, Device& device) {
-  return Prepared<EyeOp>(spec, device);
-}
-
-// ---- Trilu --------------------------------------------------------------------------------------
-
-// Sets each matrix to zero on one side of a diagonal; backward does the same with the gradient.
-class TriluOp final : public PreparedOp {
- public:
-  TriluOp(const OpSpec& spec, Device& device, const TriluShape& shape)
-      : device_(device),
-        shape_(shape),
-        count_(spec.input(0).elements()),
-        x_type_(spec.input(0).type),
-        y_type_(spec.output(0).type) {}
-
-  void Forward(const ForwardCall& call) override {
-    Keep(ElementCopy(call.inputs[0], x_type_, call.outputs[0], y_type_));
-  }
-  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
-    Keep(ElementCopy(call.output_gradients[0], y_type_, gradient, x_type_));
-  }
-
-  void Keep(const ElementCopy& copy) {
-    if (count_ == 0) return;
-    const Divider rows(shape_.rows), columns(shape_.columns);
-    const int64_t diagonal = shape_.diagonal;
-    const bool is_upper = shape_.is_upper;
-    ForEach(device_, count_, [=] CKPLAN_KERNEL(int64_t i) {
-      int64_t column = i;
-      int64_t row = columns.Split(column);
-      rows.Split(row);
-      const bool is_kept = is_upper ? column - row >= diagonal : column - row <= diagonal;
-      if (is_kept) {
-        copy(i, i);
-      } else {
-        copy.Clear(i);
-      }
-    });
-  }
-
- private:
-  Device& device_;
-  TriluShape shape_;
-  int64_t count_;
-  ElementType x_type_, y_type_;
-};
-
-Result<std::unique_ptr<PreparedOp>> PrepareTrilu(const OpSpec& spec, Device& device) {
-  CKPLAN_ASSIGN_OR_RETURN(const TriluShape shape, ReadTriluShape(spec));
-  return Prepared<TriluOp>(spec, device, shape);
-}
-
 constexpr OpRow kGenerateOps[] = {
     {"ConstantOfShape", PrepareConstantOfShape},
     {"Shape", PrepareShape},
     {"Size", PrepareShape},
     {"Range", PrepareRange},
-    {"OneHot", PrepareOneHot},
-    {"EyeLike", PrepareEyeLike},
-    {"Trilu", PrepareTrilu},
 };
 
 }  // namespace
@@ -422,82 +286,15 @@ class UniformOp final : public RandomOp {
   scalar::Uniform uniform_;
 };
 
-class NormalOp final : public RandomOp {
- public:
-  NormalOp(const OpSpec& spec, Device& device)
-      : RandomOp(spec, device), normal_{spec.Float("mean", 0), spec.Float("scale", 1)} {}
-  void Forward(const ForwardCall& call) override {
-    const FloatsOut y(call.outputs[0], y_type_);
-    const CounterRng rng(call.seed);
-    const int64_t count = count_;
-    const scalar::Normal normal = normal_;
-    ForEach(device_, CeilDiv(count_, 2), [=] CKPLAN_KERNEL(int64_t pair) {
-      const scalar::Normal::Pair drawn = normal(rng.Word(pair));
-      y.Set(2 * pair, drawn.first);
-      if (2 * pair + 1 < count) y.Set(2 * pair + 1, drawn.second);
-    });
-  }
-
- private:
-  scalar::Normal normal_;
-};
-
-class BernoulliOp final : public RandomOp {
- public:
-  BernoulliOp(const OpSpec& spec, Device& device)
-      : RandomOp(spec, device), x_type_(spec.input(0).type) {}
-  void Forward(const ForwardCall& call) override {
-    Draw(device_, call.seed, count_, FloatsOut(call.outputs[0], y_type_), scalar::Bernoulli(),
-         FloatsIn(call.inputs[0], x_type_));
-  }
-
- private:
-  ElementType x_type_;
-};
-
-template <typename T>
-class IntegerBernoulliOp final : public RandomOp {
- public:
-  IntegerBernoulliOp(const OpSpec& spec, Device& device)
-      : RandomOp(spec, device), x_type_(spec.input(0).type) {}
-  void Forward(const ForwardCall& call) override {
-    const FloatsIn x(call.inputs[0], x_type_);
-    auto* y = static_cast<T*>(call.outputs[0]);
-    const CounterRng rng(call.seed);
-    ForEach(device_, count_, [=] CKPLAN_KERNEL(int64_t i) {
-      y[i] = static_cast<T>(scalar::Bernoulli()(rng.Bits(i), x[i]));
-    });
-  }
-
- private:
-  ElementType x_type_;
-};
-
 template <typename Op>
 Result<std::unique_ptr<PreparedOp>> PrepareRandom(const OpSpec& spec, Device& device) {
   return Prepared<Op>(spec, device);
-}
-
-Result<std::unique_ptr<PreparedOp>> PrepareBernoulli(const OpSpec& spec, Device& device) {
-  switch (spec.output(0).type) {
-    case ElementType::kInt32:
-      return Prepared<IntegerBernoulliOp<int32_t>>(spec, device);
-    case ElementType::kInt64:
-      return Prepared<IntegerBernoulliOp<int64_t>>(spec, device);
-    case ElementType::kBool:
-      return Prepared<IntegerBernoulliOp<uint8_t>>(spec, device);
-    default:
-      return Prepared<BernoulliOp>(spec, device);
-  }
 }
 
 constexpr OpRow kRandomOps[] = {
     {"Dropout", PrepareDropout},
     {"RandomUniform", PrepareRandom<UniformOp>},
     {"RandomUniformLike", PrepareRandom<UniformOp>},
-    {"RandomNormal", PrepareRandom<NormalOp>},
-    {"RandomNormalLike", PrepareRandom<NormalOp>},
-    {"Bernoulli", PrepareBernoulli},
 };
 
 }  // namespace

@@ -1,14 +1,11 @@
-// Reductions along axes, of floats and of integers.
+// Sums and means of floats along axes.
 #include <algorithm>
-#include <limits>
 #include <memory>
 
-#include "lib/base/check.h"
 #include "lib/executor/cuda/index.h"
 #include "lib/executor/cuda/kernel.h"
 #include "lib/executor/cuda/reduce.h"
 #include "lib/executor/cuda/registry.h"
-#include "lib/executor/scalar/integers.h"
 #include "lib/problem/ops/layout.h"
 #include "lib/problem/ops/reduce.h"
 
@@ -108,392 +105,57 @@ void Reduction::Run(Device& device, Value identity, const Load& load, const Comb
 
 namespace {
 
-// Reductions of integers, which occur in shape computations and are small.
-enum class IntegerKind { kNone, kSum, kMean, kProduct, kMax, kMin };
-
-// Sums and products wrap, and a division by 0 gives 0, as in the CPU backend.
-struct IntegerSum {
-  template <typename T>
-  static T Identity() {
-    return 0;
-  }
-  template <typename T>
-  CKPLAN_DEVICE T operator()(T a, T b) const {
-    return scalar::WrapAdd(a, b);
-  }
-  template <typename T>
-  CKPLAN_DEVICE static T After(T sum, int64_t) {
-    return sum;
-  }
-};
-struct IntegerMean : IntegerSum {
-  template <typename T>
-  CKPLAN_DEVICE static T After(T sum, int64_t n) {
-    return n == 0 ? T{0} : static_cast<T>(static_cast<int64_t>(sum) / n);
-  }
-};
-struct IntegerProduct : IntegerSum {
-  template <typename T>
-  static T Identity() {
-    return 1;
-  }
-  template <typename T>
-  CKPLAN_DEVICE T operator()(T a, T b) const {
-    return scalar::WrapMul(a, b);
-  }
-};
-struct IntegerMax : IntegerSum {
-  template <typename T>
-  static T Identity() {
-    return std::numeric_limits<T>::lowest();
-  }
-  template <typename T>
-  CKPLAN_DEVICE T operator()(T a, T b) const {
-    return a < b ? b : a;
-  }
-};
-struct IntegerMin : IntegerSum {
-  template <typename T>
-  static T Identity() {
-    return std::numeric_limits<T>::max();
-  }
-  template <typename T>
-  CKPLAN_DEVICE T operator()(T a, T b) const {
-    return b < a ? b : a;
-  }
-};
-
-template <typename T, typename F>
-class ReduceIntegersOp final : public PreparedOp {
+// ReduceSum, and ReduceMean, which divides by the number of elements of each result.
+class ReduceOp final : public PreparedOp {
  public:
-  ReduceIntegersOp(Device& device, const Layout& layout) : device_(device), reduction_(layout) {}
-  OpWorkspace workspace() const override { return {reduction_.workspace<T>(), 0}; }
+  ReduceOp(const OpSpec& spec, Device& device, const ckplan::ReduceShape& shape, float divisor)
+      : device_(device),
+        reduction_(shape.layout),
+        result_(Layout{shape.layout.dims, {shape.layout.strides[1]}}),
+        count_(shape.elements),
+        divisor_(divisor),
+        x_type_(spec.input(0).type),
+        y_type_(spec.output(0).type) {}
+  OpWorkspace workspace() const override { return {reduction_.workspace<float>(), 0}; }
 
   void Forward(const ForwardCall& call) override {
-    const auto* x = static_cast<const T*>(call.inputs[0]);
-    auto* y = static_cast<T*>(call.outputs[0]);
-    const int64_t length = reduction_.length();
+    const FloatsIn x(call.inputs[0], x_type_);
+    const FloatsOut y(call.outputs[0], y_type_);
+    const float divisor = divisor_;
     reduction_.Run(
-        device_, F::template Identity<T>(),
-        [=] CKPLAN_KERNEL(int64_t, int64_t at) { return x[at]; }, F(),
-        [=] CKPLAN_KERNEL(int64_t i, T value) { y[i] = F::After(value, length); }, call.workspace);
+        device_, 0.0F, [=] CKPLAN_KERNEL(int64_t, int64_t at) { return x[at]; }, SumOf(),
+        [=] CKPLAN_KERNEL(int64_t i, float sum) { y.Set(i, sum / divisor); }, call.workspace);
   }
-  void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+
+  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
+    const FloatsIn g(call.output_gradients[0], y_type_);
+    const FloatsOut dx(gradient, x_type_);
+    const DeviceLayout<1> results = result_;
+    const float slope = 1 / divisor_;
+    ForEach(device_, count_,
+            [=] CKPLAN_KERNEL(int64_t i) { dx.Set(i, g[results.Find(i)[0]] * slope); });
   }
 
  private:
   Device& device_;
   Reduction reduction_;
+  DeviceLayout<1> result_;  // Maps each input element to its result.
+  int64_t count_;           // Elements of the input.
+  float divisor_;
+  ElementType x_type_, y_type_;
 };
 
-template <typename T>
-Result<std::unique_ptr<PreparedOp>> PrepareOf(const OpSpec& spec, Device& device,
-                                              const Layout& layout, IntegerKind kind) {
-  switch (kind) {
-    case IntegerKind::kSum:
-      return Prepared<ReduceIntegersOp<T, IntegerSum>>(device, layout);
-    case IntegerKind::kMean:
-      return Prepared<ReduceIntegersOp<T, IntegerMean>>(device, layout);
-    case IntegerKind::kProduct:
-      return Prepared<ReduceIntegersOp<T, IntegerProduct>>(device, layout);
-    case IntegerKind::kMax:
-      return Prepared<ReduceIntegersOp<T, IntegerMax>>(device, layout);
-    case IntegerKind::kMin:
-      return Prepared<ReduceIntegersOp<T, IntegerMin>>(device, layout);
-    case IntegerKind::kNone:
-      break;
-  }
-  return Unsupported(spec, "it has no kernel for this element type");
-}
-
-// `layout` is the layout of the input and the result; the strides of the result are 0 along the
-// reduced axes. Fails with kUnsupported if the element type is not a supported integer type, or if
-// the operator does not support integers (kNone).
-Result<std::unique_ptr<PreparedOp>> PrepareIntegers(const OpSpec& spec, Device& device,
-                                                    const Layout& layout, IntegerKind kind) {
-  switch (spec.input(0).type) {
-    case ElementType::kInt32:
-      return PrepareOf<int32_t>(spec, device, layout, kind);
-    case ElementType::kInt64:
-      return PrepareOf<int64_t>(spec, device, layout, kind);
-    default:
-      return Unsupported(spec, "it has no kernel for this element type");
-  }
-}
-
-// The parts of a reduction: a function of each element before combining, a function of the combined
-// value, and the gradient of one input element. n is the number of elements per result.
-struct SumKind {
-  static constexpr bool kReadsX = false, kReadsY = false;
-  CKPLAN_DEVICE static float Before(float x) { return x; }
-  CKPLAN_DEVICE static float After(float sum, float) { return sum; }
-  CKPLAN_DEVICE static float Slope(float, float, float) { return 1; }
-};
-struct MeanKind : SumKind {
-  CKPLAN_DEVICE static float After(float sum, float n) { return sum / n; }
-  CKPLAN_DEVICE static float Slope(float, float, float n) { return 1 / n; }
-};
-struct SumSquareKind : SumKind {
-  static constexpr bool kReadsX = true;
-  CKPLAN_DEVICE static float Before(float x) { return x * x; }
-  CKPLAN_DEVICE static float Slope(float x, float, float) { return 2 * x; }
-};
-struct L1Kind : SumKind {
-  static constexpr bool kReadsX = true;
-  CKPLAN_DEVICE static float Before(float x) { return fabsf(x); }
-  CKPLAN_DEVICE static float Slope(float x, float, float) {
-    return x > 0 ? 1.0F : x < 0 ? -1.0F : 0.0F;
-  }
-};
-struct L2Kind : SumKind {
-  static constexpr bool kReadsX = true, kReadsY = true;
-  CKPLAN_DEVICE static float Before(float x) { return x * x; }
-  CKPLAN_DEVICE static float After(float sum, float) { return sqrtf(sum); }
-  CKPLAN_DEVICE static float Slope(float x, float y, float) { return y > 0 ? x / y : 0.0F; }
-};
-struct LogSumKind : SumKind {
-  static constexpr bool kReadsY = true;
-  CKPLAN_DEVICE static float After(float sum, float) { return logf(sum); }
-  CKPLAN_DEVICE static float Slope(float, float y, float) { return Exp(-y); }
-};
-
-// Shapes and types of a floating-point ReduceOp.
-struct FloatReduction {
-  Reduction reduction;
-  DeviceLayout<1> result;  // Maps each input element to its result.
-  int64_t count = 0;       // Elements of the input.
-  float ratio = 1;         // Elements per result.
-  ElementType x_type = ElementType::kFloat32, y_type = ElementType::kFloat32;
-
-  FloatReduction(const OpSpec& spec, const ckplan::ReduceShape& shape)
-      : reduction(shape.layout),
-        result(Layout{shape.layout.dims, {shape.layout.strides[1]}}),
-        count(shape.elements),
-        ratio(static_cast<float>(static_cast<double>(count) /
-                                 static_cast<double>(std::max<int64_t>(shape.results, 1)))),
-        x_type(spec.input(0).type),
-        y_type(spec.output(0).type) {}
-};
-
-template <typename Kind>
-class ReduceOp final : public PreparedOp {
- public:
-  ReduceOp(const FloatReduction& of, Device& device) : device_(device), of_(of) {}
-  OpWorkspace workspace() const override { return {of_.reduction.workspace<float>(), 0}; }
-
-  void Forward(const ForwardCall& call) override {
-    const FloatsIn x(call.inputs[0], of_.x_type);
-    const FloatsOut y(call.outputs[0], of_.y_type);
-    const float ratio = of_.ratio;
-    of_.reduction.Run(
-        device_, 0.0F, [=] CKPLAN_KERNEL(int64_t, int64_t at) { return Kind::Before(x[at]); },
-        SumOf(), [=] CKPLAN_KERNEL(int64_t i, float sum) { y.Set(i, Kind::After(sum, ratio)); },
-        call.workspace);
-  }
-
-  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
-    const FloatsIn x(call.inputs[0], of_.x_type);
-    const FloatsIn y(call.outputs[0], of_.y_type);
-    const FloatsIn g(call.output_gradients[0], of_.y_type);
-    const FloatsOut dx(gradient, of_.x_type);
-    const DeviceLayout<1> results = of_.result;
-    const float ratio = of_.ratio;
-    ForEach(device_, of_.count, [=] CKPLAN_KERNEL(int64_t i) {
-      const int64_t result = results.Find(i)[0];
-      const float slope =
-          Kind::Slope(Kind::kReadsX ? x[i] : 0.0F, Kind::kReadsY ? y[result] : 0.0F, ratio);
-      dx.Set(i, g[result] * slope);
-    });
-  }
-
- private:
-  Device& device_;
-  FloatReduction of_;
-};
-
-// Σ e^(x - highest), where `highest` is the maximum of the elements combined so far.
-struct ExpSum {
-  float highest, sum;
-};
-struct MergeExpSums {
-  // Replaces an infinite maximum by 0, because infinity minus infinity would be NaN.
-  CKPLAN_DEVICE static float Finite(float highest) { return isinf(highest) ? 0.0F : highest; }
-  CKPLAN_DEVICE ExpSum operator()(const ExpSum& a, const ExpSum& b) const {
-    const float highest = LargerOf()(a.highest, b.highest);
-    const float origin = Finite(highest);
-    return {highest, Scaled(a, origin) + Scaled(b, origin)};
-  }
-  CKPLAN_DEVICE static float Scaled(const ExpSum& part, float origin) {
-    return part.sum == 0 ? 0.0F : part.sum * Exp(part.highest - origin);
-  }
-};
-
-class ReduceLogSumExp final : public PreparedOp {
- public:
-  ReduceLogSumExp(const FloatReduction& of, Device& device) : device_(device), of_(of) {}
-  OpWorkspace workspace() const override { return {of_.reduction.workspace<ExpSum>(), 0}; }
-
-  void Forward(const ForwardCall& call) override {
-    const FloatsIn x(call.inputs[0], of_.x_type);
-    const FloatsOut y(call.outputs[0], of_.y_type);
-    of_.reduction.Run(
-        device_, ExpSum{-HUGE_VALF, 0},
-        [=] CKPLAN_KERNEL(int64_t, int64_t at) {
-          return ExpSum{x[at], 1};
-        },
-        MergeExpSums(),
-        [=] CKPLAN_KERNEL(int64_t i, const ExpSum& all) {
-          y.Set(i, logf(all.sum) + MergeExpSums::Finite(all.highest));
-        },
-        call.workspace);
-  }
-
-  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
-    const FloatsIn x(call.inputs[0], of_.x_type);
-    const FloatsIn y(call.outputs[0], of_.y_type);
-    const FloatsIn g(call.output_gradients[0], of_.y_type);
-    const FloatsOut dx(gradient, of_.x_type);
-    const DeviceLayout<1> results = of_.result;
-    ForEach(device_, of_.count, [=] CKPLAN_KERNEL(int64_t i) {
-      const int64_t result = results.Find(i)[0];
-      dx.Set(i, g[result] * Exp(x[i] - y[result]));
-    });
-  }
-
- private:
-  Device& device_;
-  FloatReduction of_;
-};
-
-// Equal maxima (or minima) share the gradient. The backward workspace holds their number for each
-// result, and then the workspace of the reduction.
-template <bool kIsMax>
-class ReduceExtreme final : public PreparedOp {
- public:
-  ReduceExtreme(const FloatReduction& of, Device& device) : device_(device), of_(of) {}
-  OpWorkspace workspace() const override {
-    const int64_t parts = of_.reduction.workspace<float>();
-    return {parts, CountBytes() + parts};
-  }
-
-  void Forward(const ForwardCall& call) override {
-    using Combine = std::conditional_t<kIsMax, LargerOf, SmallerOf>;
-    const FloatsIn x(call.inputs[0], of_.x_type);
-    const FloatsOut y(call.outputs[0], of_.y_type);
-    of_.reduction.Run(
-        device_, kIsMax ? -HUGE_VALF : HUGE_VALF,
-        [=] CKPLAN_KERNEL(int64_t, int64_t at) { return x[at]; }, Combine(),
-        [=] CKPLAN_KERNEL(int64_t i, float extreme) { y.Set(i, extreme); }, call.workspace);
-  }
-
-  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
-    const FloatsIn x(call.inputs[0], of_.x_type);
-    const FloatsIn y(call.outputs[0], of_.y_type);
-    const FloatsIn g(call.output_gradients[0], of_.y_type);
-    const FloatsOut dx(gradient, of_.x_type);
-    auto* counts = static_cast<float*>(call.workspace);
-    of_.reduction.Run(
-        device_, 0.0F,
-        [=] CKPLAN_KERNEL(int64_t i, int64_t at) { return x[at] == y[i] ? 1.0F : 0.0F; }, SumOf(),
-        [=] CKPLAN_KERNEL(int64_t i, float count) { counts[i] = count; },
-        static_cast<char*>(call.workspace) + CountBytes());
-    const DeviceLayout<1> results = of_.result;
-    ForEach(device_, of_.count, [=] CKPLAN_KERNEL(int64_t i) {
-      const int64_t result = results.Find(i)[0];
-      dx.Set(i, x[i] == y[result] ? g[result] * (1 / counts[result]) : 0.0F);
-    });
-  }
-
- private:
-  int64_t CountBytes() const {
-    return CeilDiv(of_.reduction.results() * 4, kBufferAlignment) * kBufferAlignment;
-  }
-
-  Device& device_;
-  FloatReduction of_;
-};
-
-struct Factors {
-  float product, zeros;  // The product of the non-zero elements, and the number of zeros.
-};
-struct MergeFactors {
-  CKPLAN_DEVICE Factors operator()(const Factors& a, const Factors& b) const {
-    return {a.product * b.product, a.zeros + b.zeros};
-  }
-};
-
-// The gradient of an element is the product of the other elements, which division cannot find if
-// the element is 0. The backward workspace holds the factors of each result, and then the workspace
-// of the reduction.
-class ReduceProd final : public PreparedOp {
- public:
-  ReduceProd(const FloatReduction& of, Device& device) : device_(device), of_(of) {}
-  OpWorkspace workspace() const override {
-    return {of_.reduction.workspace<float>(), FactorBytes() + of_.reduction.workspace<Factors>()};
-  }
-
-  void Forward(const ForwardCall& call) override {
-    const FloatsIn x(call.inputs[0], of_.x_type);
-    const FloatsOut y(call.outputs[0], of_.y_type);
-    of_.reduction.Run(
-        device_, 1.0F, [=] CKPLAN_KERNEL(int64_t, int64_t at) { return x[at]; }, ProductOf(),
-        [=] CKPLAN_KERNEL(int64_t i, float product) { y.Set(i, product); }, call.workspace);
-  }
-
-  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
-    const FloatsIn x(call.inputs[0], of_.x_type);
-    const FloatsIn g(call.output_gradients[0], of_.y_type);
-    const FloatsOut dx(gradient, of_.x_type);
-    auto* factors = static_cast<Factors*>(call.workspace);
-    of_.reduction.Run(
-        device_, Factors{1, 0},
-        [=] CKPLAN_KERNEL(int64_t, int64_t at) {
-          return x[at] == 0 ? Factors{1, 1} : Factors{x[at], 0};
-        },
-        MergeFactors(), [=] CKPLAN_KERNEL(int64_t i, const Factors& all) { factors[i] = all; },
-        static_cast<char*>(call.workspace) + FactorBytes());
-    const DeviceLayout<1> results = of_.result;
-    ForEach(device_, of_.count, [=] CKPLAN_KERNEL(int64_t i) {
-      const int64_t result = results.Find(i)[0];
-      const Factors all = factors[result];
-      const float own = x[i];
-      const float others = own == 0 ? (all.zeros == 1 ? all.product : 0.0F)
-                                    : (all.zeros == 0 ? all.product / own : 0.0F);
-      dx.Set(i, g[result] * others);
-    });
-  }
-
- private:
-  int64_t FactorBytes() const {
-    const int64_t bytes = of_.reduction.results() * static_cast<int64_t>(sizeof(Factors));
-    return CeilDiv(bytes, kBufferAlignment) * kBufferAlignment;
-  }
-
-  Device& device_;
-  FloatReduction of_;
-};
-
-template <typename Float, IntegerKind integer_kind>
 Result<std::unique_ptr<PreparedOp>> PrepareReduce(const OpSpec& spec, Device& device) {
   CKPLAN_ASSIGN_OR_RETURN(const ckplan::ReduceShape shape, ReadReduceShape(spec));
   if (!FitsDevice(shape.layout)) return Unsupported(spec, "it has more than 8 axes to walk");
-  if (IsFloat(spec.input(0).type)) return Prepared<Float>(FloatReduction(spec, shape), device);
-  return PrepareIntegers(spec, device, shape.layout, integer_kind);
+  if (!IsFloat(spec.input(0).type)) return Unsupported(spec, "its kernels reduce only floats");
+  const auto results = static_cast<double>(std::max<int64_t>(shape.results, 1));
+  const double ratio = static_cast<double>(shape.elements) / results;
+  const bool is_mean = spec.type == "ReduceMean";
+  return Prepared<ReduceOp>(spec, device, shape, is_mean ? static_cast<float>(ratio) : 1.0F);
 }
 
-constexpr OpRow kReduceOps[] = {
-    {"ReduceSum", PrepareReduce<ReduceOp<SumKind>, IntegerKind::kSum>},
-    {"ReduceMean", PrepareReduce<ReduceOp<MeanKind>, IntegerKind::kMean>},
-    {"ReduceMax", PrepareReduce<ReduceExtreme<true>, IntegerKind::kMax>},
-    {"ReduceMin", PrepareReduce<ReduceExtreme<false>, IntegerKind::kMin>},
-    {"ReduceProd", PrepareReduce<ReduceProd, IntegerKind::kProduct>},
-    {"ReduceL1", PrepareReduce<ReduceOp<L1Kind>, IntegerKind::kNone>},
-    {"ReduceL2", PrepareReduce<ReduceOp<L2Kind>, IntegerKind::kNone>},
-    {"ReduceSumSquare", PrepareReduce<ReduceOp<SumSquareKind>, IntegerKind::kNone>},
-    {"ReduceLogSum", PrepareReduce<ReduceOp<LogSumKind>, IntegerKind::kNone>},
-    {"ReduceLogSumExp", PrepareReduce<ReduceLogSumExp, IntegerKind::kNone>},
-};
+constexpr OpRow kReduceOps[] = {{"ReduceSum", PrepareReduce}, {"ReduceMean", PrepareReduce}};
 
 }  // namespace
 

@@ -6,7 +6,6 @@
 #include <array>
 #include <charconv>
 #include <optional>
-#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -100,8 +99,6 @@ class KernelDecoder {
         labels[first.substr(0, first.size() - 1)] = Here();
       } else if (first == "call") {
         CKPLAN_RETURN_IF_ERROR(AddCall(statement));
-      } else if (first == "mma") {
-        CKPLAN_RETURN_IF_ERROR(AddProduct(statement));
       } else {
         CKPLAN_RETURN_IF_ERROR(AddInstruction(statement));
         if (first == "bra") jumps.push_back({program_.code.size() - 1, statement.operands[0]});
@@ -339,29 +336,6 @@ class KernelDecoder {
   }
 
   // ---- Instructions -----------------------------------------------------------------------------
-
-  // mma d, a, b, c; each of them is a list of registers.
-  Result<Done> AddProduct(const StatementText& statement) {
-    auto product = ProductOf(statement.words);
-    if (!product || !statement.guard.empty()) return NotKnown("this instruction", statement);
-    const std::array<std::span<Register>, 4> lists = {product->d, product->a, product->b,
-                                                      product->c};
-    bool is_known = statement.operands.size() == lists.size();
-    for (size_t i = 0; is_known && i < lists.size(); ++i) {
-      const std::vector<std::string_view> names = InBrackets(statement.operands[i]);
-      is_known = names.size() == lists[i].size();
-      for (size_t k = 0; is_known && k < names.size(); ++k) {
-        lists[i][k] = Operand(names[k]);
-        is_known = lists[i][k] != kNoRegister;
-      }
-    }
-    if (!is_known) return NotKnown("these operands", statement);
-    program_.code.push_back({.opcode = Opcode::kMatrixProduct,
-                             .target = static_cast<int32_t>(program_.products.size()),
-                             .text = statement.text});
-    program_.products.push_back(*product);
-    return Done{};
-  }
 
   Result<Done> AddInstruction(const StatementText& statement) {
     const auto shape = ShapeOf(statement.words);

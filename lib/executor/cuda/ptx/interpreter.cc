@@ -116,13 +116,6 @@ void Warp::RunGroup(LaneMask group, int32_t pc, int32_t stop) {
       case Opcode::kCopyParameters:
         CopyParameters(instruction, active);
         break;
-      case Opcode::kMatrixProduct:
-        if (active != kAllLanes) {
-          Report(instruction, "a product is not reached by all threads of the warp together");
-        }
-        ComputeProduct(launch_.program.products[static_cast<size_t>(instruction.target)],
-                       registers_);
-        break;
       default:
         Compute(instruction, registers_, active, carries_);
         break;

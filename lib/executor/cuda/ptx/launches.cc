@@ -49,7 +49,9 @@ struct Kernel {
 class KernelTable {
  public:
   void AddModule(const unsigned char* container) {
-    modules_.push_back({Must(ModuleText::Read(Must(PtxIn(container)))), {}, {}});
+    const std::string text = Must(PtxIn(container));
+    CKPLAN_CHECK(FindContractible(text).empty(), "kernels are compiled with -fmad=false");
+    modules_.push_back({Must(ModuleText::Read(text)), {}, {}});
     Module& module = modules_.back();
     for (const VariableText& variable : module.text.globals()) {
       const int64_t bytes = variable.elements * SizeOf(TypeNamed(variable.type));

@@ -292,4 +292,13 @@ Result<Done> ModuleText::ReadAll() {
   return Done{};
 }
 
+std::string_view FindContractible(std::string_view text) {
+  for (const std::string_view name :
+       {"add.f32", "sub.f32", "mul.f32", "add.f64", "sub.f64", "mul.f64"}) {
+    const size_t at = text.find(name);
+    if (at != std::string_view::npos) return text.substr(at, name.size());
+  }
+  return {};
+}
+
 }  // namespace ckplan::ptx

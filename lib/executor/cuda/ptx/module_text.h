@@ -20,6 +20,11 @@ namespace ckplan::ptx {
 // libzstd.so.1 is missing.
 Result<std::string> PtxIn(const unsigned char* container);
 
+// Returns the first addition or multiplication of floats that does not say how it rounds: an
+// assembler may join it with another, so that its bits are not those of the interpreter. Empty if
+// there is none.
+std::string_view FindContractible(std::string_view text);
+
 // A variable: ".shared .align 16 .b8 name[64]", or a parameter: ".param .u64 name". Names of spaces
 // and types exclude their dots.
 struct VariableText {

@@ -51,7 +51,6 @@ enum class Opcode : uint8_t {
   kMad,
   kMadHigh,
   kMadWide,
-  kMatrixProduct,
   kMax,
   kMin,
   kMov,
@@ -125,16 +124,9 @@ struct Instruction {
   Register a = kNoRegister, b = kNoRegister, c = kNoRegister, d = kNoRegister;
   Register vectors[kMaxVector] = {kNoRegister, kNoRegister, kNoRegister, kNoRegister};
   int64_t offset = 0;  // An address has one.
-  int32_t target =
-      0;  // For kBranch and kCall an index into Program::code, for kCopyParameters into copies, for
-  // kMatrixProduct into products.
+  // For kBranch and kCall an index into Program::code, for kCopyParameters into copies.
+  int32_t target = 0;
   std::string_view text;  // For messages; a view of the module's text.
-};
-
-// The registers of D = A B + C, where A has 16 rows of `depth` elements, and B has 8 columns.
-struct MatrixProduct {
-  int depth = 0;
-  Register d[4] = {}, a[4] = {}, b[2] = {}, c[4] = {};
 };
 
 // Copies a parameter or a result within the memory of Space::kCall.
@@ -155,7 +147,6 @@ struct Program {
   std::string name;
   std::vector<Instruction> code;
   std::vector<std::vector<ParameterCopy>> copies;
-  std::vector<MatrixProduct> products;
   std::vector<Parameter> parameters;
   int64_t parameter_bytes = 0;
   int64_t shared_bytes = 0, local_bytes = 0, call_bytes = 0;

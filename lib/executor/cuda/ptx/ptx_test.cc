@@ -225,43 +225,11 @@ TEST_CASE("ptx: floats, their rounding and the one NaN of a GPU") {
   CHECK(ResultOf("setp.neu.f32 %p1, 0f7FC00000, 0f3F800000; selp.b32 %r1, 3, 4, %p1;") == 3);
 }
 
-// The thread's parts of A, B and C, by the lane; with A[i][k] = i + k, B[k][n] = 1 where k == n.
-TEST_CASE("ptx: tensor cores multiply bfloat16 and TF32, of which each thread has a part") {
-  // A: the lane's row and the one 8 below; B: an identity of 8 columns.
-  const std::string rows =
-      "shr.u32 %r10, %r0, 2; and.b32 %r11, %r0, 3; add.s32 %r12, %r10, 8;\n"
-      "mov.f32 %f0, 0f3F800000;\n";
-  const std::string tf32 =
-      rows +
-      "add.s32 %r13, %r10, %r11; cvt.rn.f32.u32 %r20, %r13;\n"
-      "add.s32 %r13, %r12, %r11; cvt.rn.f32.u32 %r21, %r13;\n"
-      "add.s32 %r13, %r13, 4; cvt.rn.f32.u32 %r23, %r13;\n"
-      "add.s32 %r13, %r10, %r11; add.s32 %r13, %r13, 4; cvt.rn.f32.u32 %r22, %r13;\n"
-      "setp.eq.u32 %p1, %r10, %r11; selp.b32 %r30, 0x3F800FFF, 0, %p1;\n"
-      "add.s32 %r13, %r11, 4; setp.eq.u32 %p1, %r10, %r13; selp.b32 %r31, 0x3F800FFF, 0, %p1;\n"
-      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1, %f2, %f3, %f4}, "
-      "{%r20, %r21, %r22, %r23}, {%r30, %r31}, {%f0, %f0, %f0, %f0};\n"
-      "cvt.rni.u32.f32 %r1, %f4; st.global.u32 [%rd1], %r1;";
-  const Emulated by_tf32 = PlayBody(tf32);
-  CHECK(by_tf32.findings.empty());
-  for (uint32_t lane = 0; lane < 32; ++lane) {
-    // Row lane / 4 + 8, column lane % 4 * 2 + 1, of A, plus C. What TF32 lacks of B is cut off.
-    CHECK(by_tf32.y[lane] == lane / 4 + 8 + lane % 4 * 2 + 1 + 1);
-  }
-  // In bfloat16: A has ones in column 9 alone, B has the number of the column in row 9.
-  const std::string halves =
-      rows +
-      "mov.b32 %r20, 0; setp.eq.u32 %p1, %r11, 0; selp.b32 %r21, 0x3F800000, 0, %p1;\n"
-      "cvt.rn.f32.u32 %r13, %r10; selp.b32 %r31, %r13, 0, %p1;\n"
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1, %f2, %f3, %f4}, "
-      "{%r20, %r20, %r21, %r21}, {%r20, %r31}, {%f0, %f0, %f0, %f0};\n"
-      "cvt.rni.u32.f32 %r1, %f2; st.global.u32 [%rd1], %r1;";
-  const Emulated by_halves = PlayBody(halves);
-  CHECK(by_halves.findings.empty());
-  for (uint32_t lane = 0; lane < 32; ++lane) CHECK(by_halves.y[lane] == lane % 4 * 2 + 1 + 1);
-  CheckFound(PlayBody("mov.f32 %f0, 0f00000000; setp.gt.u32 %p1, %r0, 3; @%p1 bra $L1;\n" +
-                      halves.substr(rows.size()) + "\n$L1:"),
-             "a product is not reached by all threads of the warp together");
+TEST_CASE("ptx: a product or sum that an assembler may join with another is found") {
+  CHECK(FindContractible("\tmul.rn.f32 %f1, %f2, %f3;\n\tadd.rn.f64 %d1, %d2, %d3;").empty());
+  CHECK(FindContractible("\tmul.lo.s32 %r1, %r2, %r3;\n\tfma.rn.f32 %f1, %f2, %f3, %f4;").empty());
+  CHECK(FindContractible("\tmul.rn.f32 %f1, %f2, %f3;\n\tadd.f32 %f1, %f2, %f3;") == "add.f32");
+  CHECK(FindContractible("\tsub.f64 %d1, %d2, %d3;") == "sub.f64");
 }
 
 TEST_CASE("ptx: a function is called with its own parameters and registers") {
