@@ -21,7 +21,7 @@
 //
 //   a file ── LoadSource ──▶ Source ── MakePlan ──▶ Plan ── WritePlanJson ──▶ a plan file
 //                              │                     │ ▲                         │
-//                            step()   FaultsOfPlan ──┘ └───── ReadPlanFile ◀─────┘
+//                            step()   FindPlanFaults ──┘ └───── ReadPlanFile ◀─────┘
 //
 //   PlanRequest   the question: sizes, a budget, an algorithm        lib/planning/plan/request.h
 //   Source        a training step, and facts about its file          lib/planning/planner/source.h

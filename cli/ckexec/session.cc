@@ -179,7 +179,7 @@ Result<ModelAndPlan> LoadModelAndPlan(const ExecOptions& options, const Backend&
   CKPLAN_RETURN_IF_ERROR(CheckRunnable(header));
   CKPLAN_RETURN_IF_ERROR(ActivationTypeOf(options, &header, backend));
   CKPLAN_ASSIGN_OR_RETURN(const PlanRequest request,
-                          RequestToReadAgain(header.request, options.request.PlanFiles()));
+                          RequestForReread(header.request, options.request.PlanFiles()));
   CKPLAN_ASSIGN_OR_RETURN(ModelSource source,
                           LoadModelSource(options.model, request, &header.model));
   TensorGraph aligned = source.lowered.graph;
@@ -192,14 +192,14 @@ Result<ModelAndPlan> LoadModelAndPlan(const ExecOptions& options, const Backend&
   const TrainingStep step = expansion ? StepOf(*expansion, aligned, *request.offload) : aligned;
   CKPLAN_ASSIGN_OR_RETURN(Plan plan, ReadPlanJson(text->text, step, text->where));
   std::vector<std::string> faults =
-      FaultsOfPlan(step, source.model.identity(), source.request, plan);
+      FindPlanFaults(step, source.model.identity(), source.request, plan);
   if (faults.empty() && text->is_embedded) {
     CKPLAN_ASSIGN_OR_RETURN(const FoundMarkers found, ReadMarkers(options.model));
     Plan form = plan;
     if (expansion) {
-      CKPLAN_ASSIGN_OR_RETURN(form, InModelFormWithCopies(aligned, *expansion, plan));
+      CKPLAN_ASSIGN_OR_RETURN(form, ToModelFormWithCopies(aligned, *expansion, plan));
     }
-    faults = FaultsOfMarkers(
+    faults = FindMarkerFaults(
         found, MakeAnnotation(FileRowsOf(source.model, source.lowered), aligned, form, text->text));
   }
   if (!faults.empty()) {

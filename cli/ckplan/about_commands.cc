@@ -183,7 +183,7 @@ Result<ExitCode> RunSchema(const Options& options, const Screen& screen) {
   const EmbeddedSchema* const schema = FindSchema(options.name);
   if (schema == nullptr) {
     return MakeError(ErrorCode::kUsage,
-                     "there is no schema " + NoneOf(options.name, SchemaNames()));
+                     "there is no schema " + DescribeUnknownName(options.name, SchemaNames()));
   }
   CKPLAN_RETURN_IF_ERROR(screen.Print(schema->text));
   return ExitCode::kOk;

@@ -149,7 +149,7 @@ Result<Done> Judge(const Options& options, const std::vector<Threshold>& thresho
   findings->model = file.plan.model.name;
   findings->algorithm = file.plan.request.algorithm;
   findings->figures = file.plan.figures;
-  findings->faults = FaultsOfPlanFile(file);
+  findings->faults = FindPlanFileFaults(file);
   if (findings->faults.empty()) {
     CKPLAN_ASSIGN_OR_RETURN(findings->faults, ValidateMarkers(file, path.plan));
   }
@@ -286,8 +286,7 @@ FindingsReport ReportOf(const Findings& findings) {
   }
   for (const std::string& fault : findings.faults) {
     const std::string subject = SubjectOf(fault);
-    report.findings.push_back(
-        {std::string(kChecker), subject, fault, true, WithoutNumbers(subject)});
+    report.findings.push_back({std::string(kChecker), subject, fault, true, StripNumbers(subject)});
   }
   if (findings.faults.empty()) {
     report.findings.push_back({std::string(kChecker), std::string(kChecker), "ok", false});

@@ -154,7 +154,7 @@ class ModelReader {
       if (known.contains(name) || job_.grid.request.optional_dims.contains(name)) continue;
       const std::string why = names.empty()
                                   ? fmt::format("\"{}\"; the models have no open dimensions", name)
-                                  : NoneOf(name, names);
+                                  : DescribeUnknownName(name, names);
       return MakeError(ErrorCode::kUsage, "-D: no model has a dimension " + why);
     }
     return Done{};

@@ -132,7 +132,7 @@ Result<std::string> Modules(const Options& options, const PlanFile& file,
   }
   CKPLAN_ASSIGN_OR_RETURN(
       const ModulePlan found,
-      FindModulePlan(step, file.source.modules, InModelForm(file.source, file.plan)));
+      FindModulePlan(step, file.source.modules, ToModelForm(file.source, file.plan)));
   return options.format == "json" ? ModulesJson(file.plan, found)
                                   : ModulesText(file.plan, found, terminal);
 }

@@ -94,7 +94,7 @@ EmitSource EmitSourceOf(const Source& source, const Plan* plan, Annotator annota
   emitted.account = [&source, plan] { return AccountForPlan(source, *plan); };
   emitted.memory = source.request.memory;
   if (source.joint && source.step().has_forward()) {
-    emitted.in_model_form = InModelForm(source, *plan);
+    emitted.in_model_form = ToModelForm(source, *plan);
   }
   return emitted;
 }

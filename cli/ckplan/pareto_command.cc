@@ -193,7 +193,7 @@ Result<ExitCode> RunPareto(const Options& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(const auto time_limit, TimeLimitOf(options));
   const Interrupt interrupt(time_limit);
   Result<std::vector<ParetoSeries>> traced =
-      UnlessStopped([&] { return TraceAll(options, grid, interrupt, screen); });
+      CatchStop([&] { return TraceAll(options, grid, interrupt, screen); });
   if (interrupt.was_interrupted()) return Interrupted();
   CKPLAN_ASSIGN_OR_RETURN(const std::vector<ParetoSeries> all, InTime(std::move(traced), options));
   const StopsSuspended whole;  // The results so far are reported completely.

@@ -99,7 +99,7 @@ Result<Plan> Solve(const Source& source, const PlanRequest& request, const Inter
   const SolveLimits limits{interrupt.token(), MemoryLimit()};
   Result<Plan> plan = MakePlan(source, request, limits, shortage);
   if (plan.ok() || plan.error().code != ErrorCode::kInfeasible) return plan;
-  return WithAlternative(std::move(plan).error(), source.step(), request, limits);
+  return AddAlternative(std::move(plan).error(), source.step(), request, limits);
 }
 
 // Reports what stopped the search, why it had no choice, and which algorithm --algo auto took.

@@ -178,7 +178,7 @@ class PlanOnDisk {
   bool Passes(const std::string& text, const std::string& model) const {
     std::ofstream(path_) << text;
     const Result<PlanFile> file = ReadPlanFile(path_, model, {});
-    if (file.ok()) return FaultsOfPlanFile(*file).empty();
+    if (file.ok()) return FindPlanFileFaults(*file).empty();
     CHECK(file.error().code != ErrorCode::kInternal);
     return false;
   }

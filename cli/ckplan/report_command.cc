@@ -167,7 +167,7 @@ Result<ExitCode> RunReport(const Options& options, const Screen& screen) {
                           Outputs::Create(options, "html", EmitSubject::kPlan));
   CKPLAN_ASSIGN_OR_RETURN(const auto time_limit, TimeLimitOf(options));
   const Interrupt interrupt(time_limit);
-  Result<std::string> made = UnlessStopped([&] {
+  Result<std::string> made = CatchStop([&] {
     return PageOf(paths, options, outputs, {interrupt.token(), MemoryLimit()}, screen);
   });
   if (interrupt.was_interrupted()) return Interrupted();

@@ -8,7 +8,7 @@
 namespace ckplan {
 
 Result<Done> CheckSavedPlan(const PlanFile& file, const std::string& path) {
-  const std::vector<std::string> faults = FaultsOfPlanFile(file);
+  const std::vector<std::string> faults = FindPlanFileFaults(file);
   if (faults.empty()) return Done{};
   return Error{ErrorCode::kCheckFailed,
                fmt::format("{} fails the check; nothing was written", path),

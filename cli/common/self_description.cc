@@ -33,7 +33,8 @@ Result<ExitCode> PrintCompletion(const ProgramDescription& program, const std::s
     CKPLAN_RETURN_IF_ERROR(screen.Print(known.script(program)));
     return ExitCode::kOk;
   }
-  return MakeError(ErrorCode::kUsage, "no completion for " + NoneOf(shell, ShellNames()));
+  return MakeError(ErrorCode::kUsage,
+                   "no completion for " + DescribeUnknownName(shell, ShellNames()));
 }
 
 void AddCommandName(CommandLine& line, std::string* command) {
@@ -54,7 +55,7 @@ Result<ExitCode> PrintManPage(const ProgramDescription& program, const std::stri
     return ExitCode::kOk;
   }
   const std::vector<std::string_view> views(names.begin(), names.end());
-  return MakeError(ErrorCode::kUsage, "there is no command " + NoneOf(command, views));
+  return MakeError(ErrorCode::kUsage, "there is no command " + DescribeUnknownName(command, views));
 }
 
 namespace {

@@ -68,7 +68,7 @@ bool IsAcceptedPlan(std::string_view text) {
 void FuzzPlan(FuzzInput input) {
   const std::string_view text = TextOf(input);
   const Result<PlanHeader> header = ReadPlanHeader(text, "plan.json");
-  if (header.ok()) static_cast<void>(RequestToReadAgain(header->request, {}).ok());
+  if (header.ok()) static_cast<void>(RequestForReread(header->request, {}).ok());
   static_cast<void>(ReadPlanDigest(text, "plan.json").ok());
   const Result<Plan> plan = ReadPlanJson(text, NetGraph(), "plan.json");
   if (!plan.ok() || !CheckPlan(NetGraph(), *plan).empty()) return;

@@ -84,7 +84,7 @@ void PlanAndAnnotate(const std::string& path, const ModelSource& source, PlanReq
   const auto embedded = ReadEmbeddedPlan(out);
   CKPLAN_CHECK(embedded.ok() && *embedded == json, "the plan in an annotated model can be read");
   const auto markers = ReadMarkers(out);
-  CKPLAN_CHECK(markers.ok() && FaultsOfMarkers(*markers, annotation).empty(),
+  CKPLAN_CHECK(markers.ok() && FindMarkerFaults(*markers, annotation).empty(),
                "an annotated model contains the markers that were written");
   PlanRequest again = request;
   const Result<ModelSource> annotated = Load(out, &again);

@@ -233,7 +233,7 @@ class Reader {
 
 }  // namespace
 
-std::optional<std::set<std::string>> VariablesOf(std::string_view name) {
+std::optional<std::set<std::string>> FindDimVariables(std::string_view name) {
   Reader reader(name, nullptr);
   static_cast<void>(reader.Read());
   if (!reader.is_valid()) return std::nullopt;

@@ -14,7 +14,7 @@ namespace ckplan {
 
 // Returns the variables of an expression, or nothing if `name` is a plain name such as "batch".
 // "batch-size" parses as an expression, too; the caller has to look at the variables.
-std::optional<std::set<std::string>> VariablesOf(std::string_view name);
+std::optional<std::set<std::string>> FindDimVariables(std::string_view name);
 
 // Evaluates an expression. Returns nothing if `name` is not an expression, if `sizes` lacks a
 // variable, or if the value is not a 64-bit integer.

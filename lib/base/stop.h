@@ -3,7 +3,7 @@
 //
 //   const StopScope scope(token);                        // in the program, around its work
 //   for (const NodeId id : graph.ids()) { PollStop(); }  // deep inside: throws Stopped
-//   return UnlessStopped([&] { return MakePlan(); });    // at the top: turns it into kTimeout
+//   return CatchStop([&] { return MakePlan(); });    // at the top: turns it into kTimeout
 //
 // A stop is an exception, like running out of memory, since it can occur in functions that return
 // no error. Stopped does not derive from std::exception, so that handlers for a library's errors
@@ -71,7 +71,7 @@ inline void PollStop(int64_t work = 1) {
 
 // Returns the Result of `work`, or kTimeout if `work` is stopped.
 template <typename Work>
-auto UnlessStopped(Work work) -> decltype(work()) {
+auto CatchStop(Work work) -> decltype(work()) {
   try {
     return work();
   } catch (const Stopped&) {

@@ -328,7 +328,7 @@ std::string DidYouMean(std::string_view typed, std::span<const std::string_view>
   return name ? fmt::format("; did you mean \"{}\"?", *name) : "";
 }
 
-std::string NoneOf(std::string_view typed, std::span<const std::string_view> names) {
+std::string DescribeUnknownName(std::string_view typed, std::span<const std::string_view> names) {
   const std::string meant = DidYouMean(typed, names);
   return fmt::format("\"{}\"{} are {}", typed, meant.empty() ? "; known" : meant + " Known",
                      fmt::join(names, ", "));

@@ -95,6 +95,6 @@ std::optional<std::string_view> NearName(std::string_view typed,
 std::string DidYouMean(std::string_view typed, std::span<const std::string_view> names);
 
 // Describes an unknown name: "TYPED"; did you mean "NAME"? Known are NAME, NAME
-std::string NoneOf(std::string_view typed, std::span<const std::string_view> names);
+std::string DescribeUnknownName(std::string_view typed, std::span<const std::string_view> names);
 
 }  // namespace ckplan

@@ -257,7 +257,7 @@ void NoteHost(const StepGraph& step, StepOperators& operators) {
   for (const NodeId id : step.nodes.ids()) count(step.nodes[id].spec, *operators.nodes[id], true);
   for (size_t i = 0; i < step.constant_ops.size(); ++i) {
     const OpSpec& spec = step.constant_ops[i].spec;  // A step computes only its gradients.
-    count(spec, *operators.constant_ops[i], WantsGradient(spec));
+    count(spec, *operators.constant_ops[i], NeedsGradient(spec));
   }
   for (const auto& [kind, nodes] : counts) {
     operators.notes.push_back(

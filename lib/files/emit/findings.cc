@@ -112,7 +112,7 @@ void WriteVerdict(const Verdict& verdict, JsonWriter* json) {
   json->End();
 }
 
-std::string WithoutNumbers(std::string_view text) {
+std::string StripNumbers(std::string_view text) {
   std::string rest;
   bool is_quoted = false;
   for (const char c : text) {

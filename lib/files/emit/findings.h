@@ -45,7 +45,7 @@ std::string JunitReport(FindingsReports reports);
 void WriteVerdict(const Verdict& verdict, JsonWriter* json);
 
 // Removes digits, except inside quoted names.
-std::string WithoutNumbers(std::string_view text);
+std::string StripNumbers(std::string_view text);
 
 // Returns true if a model's figures depend on the field, so that InspectionJson must write it.
 bool DescribesModel(const RequestField& field, const PlanRequest& request);

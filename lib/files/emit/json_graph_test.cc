@@ -244,7 +244,7 @@ TEST_CASE("graph.json: random damage is an error or another graph, never a crash
   for (uint64_t seed = 0; seed < Instances(4000); ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
-    const std::string text = RandomlyDamaged(rng, rng.Chance(50) ? kFull : kMinimal);
+    const std::string text = DamageRandomly(rng, rng.Chance(50) ? kFull : kMinimal);
     const Result<TensorGraph> graph = ReadGraphJson(text, "g.json");
     if (!graph.ok()) {
       ++errors;

@@ -260,7 +260,7 @@ TEST_CASE("joint graph files: random damage is an error or another graph, never 
   for (uint64_t seed = 0; seed < Instances(4000); ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
-    const std::string text = RandomlyDamaged(rng, rng.Chance(50) ? kFullJoint : kMinimalJoint);
+    const std::string text = DamageRandomly(rng, rng.Chance(50) ? kFullJoint : kMinimalJoint);
     const Result<JointGraph> graph = ReadJointGraphJson(text, "g.json");
     if (!graph.ok()) {
       ++errors;

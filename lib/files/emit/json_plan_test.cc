@@ -374,7 +374,7 @@ TEST_CASE("plan.json: random damage is an error or another plan, never a crash")
   for (uint64_t seed = 0; seed < Instances(8000); ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
-    const std::string text = RandomlyDamaged(rng, kSmallText);
+    const std::string text = DamageRandomly(rng, kSmallText);
     if (const Result<PlanDigest> digest = ReadPlanDigest(text, "p.json"); digest.ok()) {
       ++digests;
       const PlanDiff diff = DiffPlans(sound, *digest);

@@ -270,9 +270,9 @@ Result<Source> LoadModelFile(const std::string& path, const PlanRequest& request
   source.absent_values = std::move(read.lowered.absent_values);
   source.constant_batch = read.model.constant_batch();
   source.restored = read.model.restored();
-  source.buffers = BuffersAmong(read.lowered.parameters);
-  if (IsOfOneDevice(request)) {
-    CKPLAN_RETURN_IF_ERROR(TakeDevice(read.lowered.parameters, &source));
+  source.buffers = SumBuffers(read.lowered.parameters);
+  if (IsPartOfModel(request)) {
+    CKPLAN_RETURN_IF_ERROR(ReduceToDevice(read.lowered.parameters, &source));
   }
   return source;
 }
@@ -342,7 +342,7 @@ Result<Done> CheckCostModel(const std::string& text) {
   return Done{};
 }
 
-Result<PlanRequest> RequestToReadAgain(const PlanRequest& plan, const FilesOfPlan& files) {
+Result<PlanRequest> RequestForReread(const PlanRequest& plan, const FilesOfPlan& files) {
   PlanRequest request = plan;
   request.cost_unit.clear();
   CKPLAN_ASSIGN_OR_RETURN(request.workspaces, WorkspacesToReadAgain(plan, files));
@@ -393,7 +393,7 @@ Result<std::string> ReadJsonFile(const std::string& path, std::string_view what)
 Result<Source> LoadSource(const std::string& path, const PlanRequest& request,
                           const ModelIdentity* planned) {
   CKPLAN_RETURN_IF_ERROR(CheckDeviceRequest(request));
-  return UnlessStopped([&]() -> Result<Source> {
+  return CatchStop([&]() -> Result<Source> {
     CKPLAN_ASSIGN_OR_RETURN(Source source, IsGraphFile(path)
                                                ? LoadGraphFile(path, request, planned)
                                                : LoadModelFile(path, request, planned));

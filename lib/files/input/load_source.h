@@ -38,7 +38,7 @@ Result<Done> CheckCostModel(const std::string& text);
 
 // Returns the request that reads the source exactly as it was read for the plan. Fails with kUsage
 // if a file that the plan was made with is missing, or one is given that it was not made with.
-Result<PlanRequest> RequestToReadAgain(const PlanRequest& plan, const FilesOfPlan& files);
+Result<PlanRequest> RequestForReread(const PlanRequest& plan, const FilesOfPlan& files);
 
 // Returns the files of the source: `path` and, for a model, the files with its weights. Planning
 // never reads those, but they must not be overwritten either.

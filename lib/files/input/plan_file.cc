@@ -177,8 +177,8 @@ void ValidateRuns(const TrainingStep& step, const Plan& plan, bool decides_on_ru
 
 }  // namespace
 
-std::vector<std::string> FaultsOfPlan(const TrainingStep& step, const ModelIdentity& identity,
-                                      const PlanRequest& read, const Plan& plan) {
+std::vector<std::string> FindPlanFaults(const TrainingStep& step, const ModelIdentity& identity,
+                                        const PlanRequest& read, const Plan& plan) {
   std::vector<std::string> faults = CheckPlan(step, plan);
   if (faults.empty() && !step.is_joint()) CompareStaticAllocations(step.forward(), plan, &faults);
   CompareWithSource(identity, read, plan, &faults);
@@ -192,9 +192,9 @@ std::vector<std::string> FaultsOfPlan(const TrainingStep& step, const ModelIdent
   return faults;
 }
 
-std::vector<std::string> FaultsOfPlanFile(const PlanFile& file) {
+std::vector<std::string> FindPlanFileFaults(const PlanFile& file) {
   const Source& source = file.source;
-  return FaultsOfPlan(source.step(), source.identity, source.request, file.plan);
+  return FindPlanFaults(source.step(), source.identity, source.request, file.plan);
 }
 
 Result<std::optional<PlanJsonText>> ReadPlanInModel(const std::string& model_path) {
@@ -226,7 +226,7 @@ Result<PlanFile> ReadPlanFile(const std::string& plan_path, const std::string& m
   if (path.empty()) {
     CKPLAN_ASSIGN_OR_RETURN(path, FindModelBeside(plan_path, header.model.name));
   }
-  CKPLAN_ASSIGN_OR_RETURN(const PlanRequest request, RequestToReadAgain(header.request, files));
+  CKPLAN_ASSIGN_OR_RETURN(const PlanRequest request, RequestForReread(header.request, files));
   CKPLAN_ASSIGN_OR_RETURN(Source source, LoadSource(path, request, &header.model));
   CKPLAN_ASSIGN_OR_RETURN(Plan plan, ReadPlanJson(text.text, source.step(), text.where));
   return PlanFile{std::move(source), std::move(plan), path};
@@ -273,7 +273,7 @@ Result<Annotation> AnnotationOf(const Source& source, const Plan& plan,
   const std::vector<FileRow> rows =
       FileRowsOf(read.model, read.lowered, FirstNodeOf(source.graph, read.lowered.graph),
                  source.graph.nodes().size());
-  CKPLAN_ASSIGN_OR_RETURN(const Plan form, InModelFormWithCopies(source, plan));
+  CKPLAN_ASSIGN_OR_RETURN(const Plan form, ToModelFormWithCopies(source, plan));
   return MakeAnnotation(rows, source.graph, form, std::move(plan_json));
 }
 
@@ -288,7 +288,7 @@ Result<std::vector<std::string>> ValidateMarkers(const PlanFile& file,
   CKPLAN_ASSIGN_OR_RETURN(
       const Annotation expected,
       AnnotationOf(file.source, file.plan, file.model_path, std::move(text.text)));
-  return FaultsOfMarkers(found, expected);
+  return FindMarkerFaults(found, expected);
 }
 
 }  // namespace ckplan

@@ -29,9 +29,9 @@ Result<PlanFile> ReadPlanFile(const std::string& plan_path, const std::string& m
 // Returns the faults of a plan read from a file, one line each: those that lib/planning/plan/check
 // finds, and contradictions between the file and its source about the model, its costs, or figures
 // that no command relies on. `step`, `identity` and `read` come from the source; see Source.
-std::vector<std::string> FaultsOfPlan(const TrainingStep& step, const ModelIdentity& identity,
-                                      const PlanRequest& read, const Plan& plan);
-std::vector<std::string> FaultsOfPlanFile(const PlanFile& file);
+std::vector<std::string> FindPlanFaults(const TrainingStep& step, const ModelIdentity& identity,
+                                        const PlanRequest& read, const Plan& plan);
+std::vector<std::string> FindPlanFileFaults(const PlanFile& file);
 
 // The text of a plan and where it was found.
 struct PlanJsonText {

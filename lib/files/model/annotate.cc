@@ -424,7 +424,7 @@ Result<FoundMarkers> ReadMarkers(const std::string& path) {
   return FindMarkers(file.bytes(), path);
 }
 
-std::vector<std::string> FaultsOfMarkers(const FoundMarkers& found, const Annotation& expected) {
+std::vector<std::string> FindMarkerFaults(const FoundMarkers& found, const Annotation& expected) {
   const FoundMarker* const version = Find(found.model, "ckplan.schema_version");
   const std::string& written = expected.model.at("ckplan.schema_version");
   if (version == nullptr || version->value != written) {

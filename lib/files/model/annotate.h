@@ -101,6 +101,6 @@ Result<FoundMarkers> ReadMarkers(const std::string& path);
 
 // Returns one line per fault; empty if the markers match `expected`. Markers of another version are
 // a single fault.
-std::vector<std::string> FaultsOfMarkers(const FoundMarkers& found, const Annotation& expected);
+std::vector<std::string> FindMarkerFaults(const FoundMarkers& found, const Annotation& expected);
 
 }  // namespace ckplan

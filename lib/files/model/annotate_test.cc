@@ -282,7 +282,7 @@ std::vector<std::string> FaultsOf(const onnx::ModelProto& proto, const Annotatio
   file.Write(proto.SerializeAsString());
   const Result<FoundMarkers> found = ReadMarkers(file.path());
   REQUIRE(found.ok());
-  return FaultsOfMarkers(*found, expected);
+  return FindMarkerFaults(*found, expected);
 }
 
 using Entries = google::protobuf::RepeatedPtrField<onnx::StringStringEntryProto>;
@@ -396,7 +396,7 @@ TEST_CASE("annotate: a main graph in two parts of a file is numbered throughout"
   REQUIRE(outcome->file->Commit().ok());
   const Result<FoundMarkers> found = ReadMarkers(out.path());
   REQUIRE(found.ok());
-  CHECK(FaultsOfMarkers(*found, annotation).empty());
+  CHECK(FindMarkerFaults(*found, annotation).empty());
 }
 
 // ---- The steps in markers ----

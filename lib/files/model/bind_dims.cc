@@ -181,7 +181,7 @@ class Binder {
   void FindExpressions() {
     const std::set<std::string> declared = DeclaredNames();
     for (const std::string& name : declared) {
-      std::optional<std::set<std::string>> variables = VariablesOf(name);
+      std::optional<std::set<std::string>> variables = FindDimVariables(name);
       if (!variables) continue;
       const bool are_declared =
           std::includes(declared.begin(), declared.end(), variables->begin(), variables->end());

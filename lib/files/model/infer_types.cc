@@ -174,7 +174,7 @@ void CorrectCeilMode(const Model::Impl& model, const ModelOperation& operation,
       const int64_t begin = i < pads.size() ? pads[i] : 0;
       auto& dim = *shape.mutable_dim(static_cast<int>(axis));
       dim.set_dim_value(is_same ? (in[axis] - 1) / stride + 1
-                                : WithoutWindowInPadding(dim.dim_value(), stride, in[axis], begin));
+                                : DropWindowInPadding(dim.dim_value(), stride, in[axis], begin));
     }
   }
 }

@@ -123,7 +123,7 @@ class PeakExplainer {
     for (size_t i = 0; i < found_.live.size(); ++i) {
       const LiveAtPeak& item = found_.live[i];
       if (item.version < 0 || item.is_used || item.next_read < 0) continue;
-      const bool may_run_again = traced_.MayRunAgain(graph_.ProducerOf(item.tensor));
+      const bool may_run_again = traced_.CanRerun(graph_.ProducerOf(item.tensor));
       const bool may_move = !may_move_.empty() && may_move_[item.tensor];
       if (!may_run_again && !may_move) continue;
       if (measured_steps_ > kWhatIfSteps) {

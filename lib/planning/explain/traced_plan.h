@@ -37,8 +37,8 @@ struct TracedPlan {
   }
   const std::vector<Step>& steps() const { return plan.schedule.steps; }
   // True if the graph and the constraints allow it.
-  bool MayRunAgain(NodeId node) const {
-    return graph.MayRunAgain(node) && !(constraints && constraints->runs_once[node]);
+  bool CanRerun(NodeId node) const {
+    return graph.CanRerun(node) && !(constraints && constraints->runs_once[node]);
   }
   // Names the kind. Results of a joint graph's backward operations are "backward", because not all
   // of them are gradients.

@@ -75,7 +75,7 @@ class Freeing {
       const Step run = graph_.RunOf(frame.node);
       const std::vector<TensorId>& reads = graph_.ReadsOf(run);
       const bool may_run =
-          frame.node == freed_ ? graph_.MayRunAgain(freed_) : traced_.MayRunAgain(frame.node);
+          frame.node == freed_ ? graph_.CanRerun(freed_) : traced_.CanRerun(frame.node);
       if (!may_run) return false;
       if (frame.reads_done < reads.size()) {
         const TensorId read = reads[frame.reads_done++];
@@ -132,7 +132,7 @@ Schedule LeaveOnDevice(const TracedPlan& traced, TensorId value) {
 Schedule KeepInstead(const TracedPlan& traced, int32_t version) {
   Schedule schedule = traced.plan.schedule;
   schedule.steps.erase(schedule.steps.begin() + traced.version(version).made_at);
-  return WithoutUnreadRuns(traced.graph, schedule);
+  return RemoveUnreadRuns(traced.graph, schedule);
 }
 
 }  // namespace ckplan

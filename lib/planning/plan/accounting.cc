@@ -488,7 +488,7 @@ Bytes ArrivingGradients(const TrainingStep& step, const PlanRequest& request) {
   return arriving <= step.constants().parameter_gradients ? arriving : Bytes(0);
 }
 
-Bytes LeastNeed(const TrainingStep& step, const PlanRequest& request) {
+Bytes MinNeed(const TrainingStep& step, const PlanRequest& request) {
   ConstantMemory rest = step.constants();
   rest.parameter_gradients = Bytes(0);
   return rest.parameters + rest.inputs + rest.unsharded +

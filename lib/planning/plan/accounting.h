@@ -62,6 +62,6 @@ Bytes ArrivingGradients(const TrainingStep& step, const PlanRequest& request);
 
 // Returns a lower bound of the need for every plan that does not fit: the constants, gradients with
 // the optimizer's temporaries, and everything outside tensors.
-Bytes LeastNeed(const TrainingStep& step, const PlanRequest& request);
+Bytes MinNeed(const TrainingStep& step, const PlanRequest& request);
 
 }  // namespace ckplan

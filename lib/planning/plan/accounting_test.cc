@@ -285,7 +285,7 @@ TEST_CASE("accounting: no memory that is below the least need fits any plan") {
   const TensorGraph graph = ChainWithParameters(Bytes(1000));
   const PlanRequest request = By(Optimizer::kAdamW);
   const Accounting accounting = OfKeepAll(graph, request);
-  const Bytes least = LeastNeed(TrainingStep(graph), request);
+  const Bytes least = MinNeed(TrainingStep(graph), request);
   CHECK(least <= accounting.need());
   CHECK(least == accounting.need() - LineOf(accounting, "allocator").bytes);
 }

@@ -130,7 +130,7 @@ Result<Constraints> ConstraintsOf(const TrainingStep& step, const PlanRequest& r
   return constraints;
 }
 
-JointGraph WithRunsOnce(const JointGraph& graph, const IdVector<OpId, bool>& runs_once) {
+JointGraph ForbidReruns(const JointGraph& graph, const IdVector<OpId, bool>& runs_once) {
   JointGraphParts parts = PartsOf(graph);
   for (const OpId id : parts.ops.ids()) {
     if (runs_once[id]) parts.ops[id].may_repeat = false;
@@ -138,13 +138,13 @@ JointGraph WithRunsOnce(const JointGraph& graph, const IdVector<OpId, bool>& run
   return JointGraph::Create(std::move(parts)).value();
 }
 
-Expansion WithRunsOnce(const Expansion& expansion, const IdVector<NodeId, bool>& runs_once) {
+Expansion ForbidReruns(const Expansion& expansion, const IdVector<NodeId, bool>& runs_once) {
   IdVector<OpId, bool> ops(expansion.step_of.size());
   for (const OpId op : ops.ids()) {
     const Step& step = expansion.step_of[static_cast<size_t>(op.index())];
     ops[op] = step.kind == StepKind::kForward && runs_once[step.node()];
   }
-  return {WithRunsOnce(expansion.graph, ops), expansion.step_of};
+  return {ForbidReruns(expansion.graph, ops), expansion.step_of};
 }
 
 ScheduleRules::ScheduleRules(const TensorGraph& graph, const Constraints& constraints)

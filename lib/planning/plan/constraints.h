@@ -39,9 +39,9 @@ bool HasConstraints(const PlanRequest& request);
 Result<Constraints> ConstraintsOf(const TrainingStep& step, const PlanRequest& request);
 
 // Returns a copy of the graph in which these operations must not repeat.
-JointGraph WithRunsOnce(const JointGraph& graph, const IdVector<OpId, bool>& runs_once);
+JointGraph ForbidReruns(const JointGraph& graph, const IdVector<OpId, bool>& runs_once);
 // Returns a copy of an expansion in which the forward runs of these nodes must not repeat.
-Expansion WithRunsOnce(const Expansion& expansion, const IdVector<NodeId, bool>& runs_once);
+Expansion ForbidReruns(const Expansion& expansion, const IdVector<NodeId, bool>& runs_once);
 
 // Adapts schedules of a forward graph, with frees by liveness, to its constraints.
 class ScheduleRules {

@@ -42,7 +42,7 @@ class ExpandedSolver : public PreparedSolver {
 
   static Expansion Expand(const Problem& problem) {
     Expansion expansion = ExpandTensorGraph(problem.graph);
-    return problem.runs_once == nullptr ? expansion : WithRunsOnce(expansion, *problem.runs_once);
+    return problem.runs_once == nullptr ? expansion : ForbidReruns(expansion, *problem.runs_once);
   }
 
   const Expansion expansion_;

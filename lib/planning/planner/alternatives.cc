@@ -90,8 +90,8 @@ std::optional<std::string> SuggestBest(const TrainingStep& step, const PlanReque
 
 }  // namespace
 
-Error WithAlternative(Error refusal, const TrainingStep& step, const PlanRequest& request,
-                      const SolveLimits& limits) {
+Error AddAlternative(Error refusal, const TrainingStep& step, const PlanRequest& request,
+                     const SolveLimits& limits) {
   const bool limits_peak = PeakBudgetOf(request).is_given();
   // `auto` and `best` have already tried all others.
   const bool is_of_many =

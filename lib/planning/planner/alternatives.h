@@ -11,7 +11,7 @@ namespace ckplan {
 // Adds a note to the error of an infeasible request (kInfeasible): `best` has a plan within the
 // budget, or else the quick algorithm with the lowest peak. Adds no note if the graph is too large,
 // the request has a paper's own budget, or a stop was requested.
-Error WithAlternative(Error refusal, const TrainingStep& step, const PlanRequest& request,
-                      const SolveLimits& limits);
+Error AddAlternative(Error refusal, const TrainingStep& step, const PlanRequest& request,
+                     const SolveLimits& limits);
 
 }  // namespace ckplan

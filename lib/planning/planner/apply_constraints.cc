@@ -33,7 +33,7 @@ Result<ConstrainedStep> ConstrainedStep::Create(const TrainingStep& step,
   if (!step.is_joint() || !HasConstraints(request)) return constrained;
   const JointGraph& graph = step.joint();
   CKPLAN_ASSIGN_OR_RETURN(const Constraints constraints, ConstraintsOf(graph, request));
-  if (constraints.has_once()) constrained.graph_ = WithRunsOnce(graph, constraints.runs_once);
+  if (constraints.has_once()) constrained.graph_ = ForbidReruns(graph, constraints.runs_once);
   if (!constraints.has_recomputed()) return constrained;
   constrained.is_recomputed_ = constraints.is_recomputed;
   constrained.rules_ = RulesOf(graph, RunProblem(graph));

@@ -61,10 +61,10 @@ TEST_CASE("arriving gradients: a model's step counts each from the node that mak
     CHECK(Total(plan.figures) < total);
     CHECK(plan.figures.optimizer_state == 2 * gradients);
     CHECK(plan.request.gradients == ParameterGradients::kArriving);
-    CHECK(FaultsOfPlanFile({arriving, plan, path}).empty());
+    CHECK(FindPlanFileFaults({arriving, plan, path}).empty());
     Plan damaged = plan;
     damaged.figures.optimizer_state = Bytes(0);
-    CHECK_FALSE(FaultsOfPlanFile({arriving, damaged, path}).empty());
+    CHECK_FALSE(FindPlanFileFaults({arriving, damaged, path}).empty());
   }
 }
 
@@ -153,7 +153,7 @@ TEST_CASE("arriving gradients: every algorithm plans a model's step, and best is
       }
       ++plans;
       CHECK(plan->figures.peak <= budget);
-      CHECK(FaultsOfPlanFile({source, *plan, path}) == std::vector<std::string>());
+      CHECK(FindPlanFileFaults({source, *plan, path}) == std::vector<std::string>());
       REQUIRE(best.ok());
       CHECK(best->figures.overhead <= plan->figures.overhead);
     }
@@ -171,7 +171,7 @@ TEST_CASE("arriving gradients: an algorithm's own budget, objective, knob and la
     asked.algorithm = algorithm;
     ask(&asked);
     const Plan plan = MakePlan(source, asked, {}).value();
-    CHECK(FaultsOfPlanFile({source, plan, path}) == std::vector<std::string>());
+    CHECK(FindPlanFileFaults({source, plan, path}) == std::vector<std::string>());
     return plan;
   };
   const Plan by_time = plan_by("approx-dp", [](PlanRequest* asked) {
@@ -199,7 +199,7 @@ TEST_CASE("arriving gradients: an algorithm's own budget, objective, knob and la
 
   Plan damaged = cut;
   damaged.figures.setting->value = 4000;
-  CHECK_FALSE(FaultsOfPlanFile({source, damaged, path}).empty());
+  CHECK_FALSE(FindPlanFileFaults({source, damaged, path}).empty());
 }
 
 TEST_CASE("arriving gradients: the plan of a step stands for one of the model's forward graph") {
@@ -209,7 +209,7 @@ TEST_CASE("arriving gradients: the plan of a step stands for one of the model's 
   const Source source = LoadSource(path, request).value();
   request.algorithm = "chen-sqrt";
   const Plan plan = MakePlan(source, request, {}).value();
-  const Plan form = InModelForm(source, plan);
+  const Plan form = ToModelForm(source, plan);
   CHECK(Simulator(source.graph).Run(form.schedule)->overhead == plan.figures.overhead);
   CHECK(form.figures == plan.figures);
   for (const NodeId id : source.graph.nodes().ids()) {

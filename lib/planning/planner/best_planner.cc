@@ -102,10 +102,10 @@ Result<Answer> SolveBySearch(const PlanProblem& problem, const SolveLimits& limi
     if (problem.balance) return search->SolveForBalance(*problem.balance);
     return search->SolveWithinAddedTime(AllowedAddedTime(problem));
   };
-  Result<BestSolution> solution = UnlessStopped(solve);
+  Result<BestSolution> solution = CatchStop(solve);
   const bool is_stopped = limits.stop.stop_requested();
   if (solution.ok() && !solution->schedule && !is_stopped) {
-    return UnlessStopped([&] {
+    return CatchStop([&] {
       const StopScope scope(limits.stop);
       return FindMinPeakAnswer(problem, solution->least_peak, &*search);
     });
@@ -128,7 +128,7 @@ Result<Answer> SolveByBest(const PlanProblem& problem, const SolveLimits& limits
                               ? SolveBySearch<MicroBatchSearch>(problem, limits)
                               : SolveBySearch<BestSearch>(problem, limits);
   if (!answer.ok() || !problem.most_added || limits.stop.stop_requested()) return answer;
-  Result<Answer> proven = UnlessStopped([&] { return ProveMinPeak(problem, *answer, limits); });
+  Result<Answer> proven = CatchStop([&] { return ProveMinPeak(problem, *answer, limits); });
   return proven.ok() ? proven : answer;
 }
 

@@ -124,7 +124,7 @@ BestSearch::BestSearch(const TensorGraph& graph, const PlanRequest& request,
 
 Expansion BestSearch::ApplyConstraints(Expansion expansion) const {
   if (!constraints_ || !constraints_->has_once()) return expansion;
-  return WithRunsOnce(expansion, constraints_->runs_once);
+  return ForbidReruns(expansion, constraints_->runs_once);
 }
 
 // Returns the operations that must be recomputed, or an empty list.

@@ -120,15 +120,15 @@ TEST_CASE("a refusal names another algorithm: best if it fits, or the one that c
   PlanRequest request = RequestFor("recompute-all", Budget::Of(least));
   const Error refusal = MakePlan(graph, request, {}).error();
   REQUIRE(refusal.code == ErrorCode::kInfeasible);
-  const Error fits = WithAlternative(refusal, graph, request, {});
+  const Error fits = AddAlternative(refusal, graph, request, {});
   REQUIRE(fits.notes.size() == 1);
   CHECK(fits.notes[0].starts_with("best fits and slows a step by "));
   request.budget = Budget::Of(Bytes(1));
-  const Error nobody = WithAlternative(refusal, graph, request, {});
+  const Error nobody = AddAlternative(refusal, graph, request, {});
   CHECK(nobody.notes.at(0).starts_with("no other fast algorithm fits: "));
   std::stop_source stopped;
   stopped.request_stop();
-  CHECK(WithAlternative(refusal, graph, request, {stopped.get_token()}).notes.empty());
+  CHECK(AddAlternative(refusal, graph, request, {stopped.get_token()}).notes.empty());
 }
 
 TEST_CASE("every algorithm: the least budget is the least where settings are sampled") {

@@ -88,7 +88,7 @@ Result<std::string> OnlyOpenDim(const FitRequest& request) {
 // Returns the error for a model that supports no size of the fitted dimension. A dimension given by
 // an expression follows from others, so it can't be fitted, and binding the others wouldn't help.
 Error NotFitted(const std::string& dim, Error error) {
-  const auto variables = VariablesOf(dim);
+  const auto variables = FindDimVariables(dim);
   for (const Remedy::Setting& setting : error.remedy.settings) {
     const std::string about = setting.value.substr(0, setting.value.rfind('='));
     if (setting.name != "dims" || !variables) continue;
@@ -395,7 +395,7 @@ PlanRequest RequestOf(const FitRequest& request, const Fit& fit, const FitRow& r
 
 Result<Fit> FindFit(const FitRequest& request, const SolveLimits& limits) {
   CKPLAN_RETURN_IF_ERROR(CheckFitRequest(request));
-  return UnlessStopped([&]() -> Result<Fit> {
+  return CatchStop([&]() -> Result<Fit> {
     const StopScope scope(limits.stop);
     std::string dim = request.dim;
     if (dim.empty()) {

@@ -107,7 +107,7 @@ class CurveSearch {
   // find, and around the best of these.
   Result<Answer> SolveForBalance(const Balance& balance, const SolveLimits& limits) {
     CKPLAN_ASSIGN_OR_RETURN(Answer best, Solve(limits));
-    const Result<Answer> least = UnlessStopped([&]() -> Result<Answer> {
+    const Result<Answer> least = CatchStop([&]() -> Result<Answer> {
       RefineForBalance(balance, options_.work.curve, curve_);
       return SolveBestForMinPeak(problem_, shared_, options_, limits);
     });

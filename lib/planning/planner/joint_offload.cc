@@ -60,7 +60,7 @@ std::vector<Schedule> SchedulesOfGreedyOffload(const PlanProblem& problem,
                                                const SolveLimits& limits) {
   std::vector<Schedule> schedules;
   for (const SolverInfo& info : OffloadSolvers()) {
-    Result<Answer> answer = UnlessStopped([&] { return SolveWith(info, problem, limits); });
+    Result<Answer> answer = CatchStop([&] { return SolveWith(info, problem, limits); });
     if (answer.ok()) schedules.push_back(std::move(answer->schedule));
   }
   return schedules;

@@ -77,7 +77,7 @@ Result<const Candidate*> KnobSearch::At(int64_t setting) {
 
 Result<const Candidate*> KnobSearch::Refine(const Candidate* found, Bytes budget) {
   if (!found->outcome.is_rough) return found;
-  Result<const Candidate*> refined = UnlessStopped([&] {
+  Result<const Candidate*> refined = CatchStop([&] {
     const StopScope scope(limits_.stop);
     PollStop();
     return At(found->setting);
@@ -94,7 +94,7 @@ Result<const Candidate*> KnobSearch::Try(int64_t setting) {
   const auto known = tried_.find(setting);
   if (known != tried_.end()) return &known->second;
   if (tried_.empty()) return TryNew(setting);
-  return UnlessStopped([&] {
+  return CatchStop([&] {
     const StopScope scope(limits_.stop);
     PollStop();
     return TryNew(setting);

@@ -164,7 +164,7 @@ Result<std::optional<Plan>> FindFallbackPlan(const TrainingStep& step, const Pla
                                              const SolveLimits& limits) {
   using Found = std::optional<Plan>;
   constexpr Cost kAnyTime(std::numeric_limits<int64_t>::max() / 2);
-  if (LeastNeed(step, request) > request.memory.bytes) return Found();
+  if (MinNeed(step, request) > request.memory.bytes) return Found();
   MemoryAttempts attempts(step, request);
   Result<Plan> kept = MakePlan(step, KeepAllRequest(request), limits);
   if (kept.ok() && attempts.Fits(*kept)) return Found(*std::move(kept));
@@ -184,7 +184,7 @@ Result<std::optional<Plan>> FindFallbackPlan(const TrainingStep& step, const Pla
 Result<Plan> PlanWithinMemory(const TrainingStep& step, const PlanRequest& request,
                               const SolveLimits& limits,
                               const std::function<Result<Plan>(const PlanRequest&)>& make) {
-  const Bytes least_need = LeastNeed(step, request);
+  const Bytes least_need = MinNeed(step, request);
   if (least_need > request.memory.bytes) {
     return LeastOrRefusal(step, request, make, OptimizerNeedsMore(least_need, request));
   }

@@ -231,7 +231,7 @@ TEST_CASE("memory: the optimizer's step may need more than any plan saves") {
   CHECK_FALSE(FindFallbackPlan(step, request, {}).value().has_value());
   request.memory.bytes = MemoryToTry(refused.error());
   CHECK(MakePlan(step, request, {}).ok());
-  CHECK(request.memory.bytes >= LeastNeed(step, request));
+  CHECK(request.memory.bytes >= MinNeed(step, request));
 }
 
 }  // namespace ckplan

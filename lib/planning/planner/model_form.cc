@@ -9,13 +9,13 @@
 
 namespace ckplan {
 
-Plan InModelForm(const Source& source, const Plan& plan) {
+Plan ToModelForm(const Source& source, const Plan& plan) {
   if (!source.joint) return plan;
   CKPLAN_CHECK(!source.step_of.empty(), "the plan's source is a model");
-  return InModelForm(source.graph, source.step_of, plan);
+  return ToModelForm(source.graph, source.step_of, plan);
 }
 
-Plan InModelForm(const TensorGraph& graph, const std::vector<Step>& step_of, const Plan& plan) {
+Plan ToModelForm(const TensorGraph& graph, const std::vector<Step>& step_of, const Plan& plan) {
   Plan form;
   form.request = plan.request;
   form.model = plan.model;
@@ -27,17 +27,17 @@ Plan InModelForm(const TensorGraph& graph, const std::vector<Step>& step_of, con
   return form;
 }
 
-Result<Plan> InModelFormWithCopies(const Source& source, const Plan& plan) {
-  if (!HasTransfers(plan.schedule)) return InModelForm(source, plan);
+Result<Plan> ToModelFormWithCopies(const Source& source, const Plan& plan) {
+  if (!HasTransfers(plan.schedule)) return ToModelForm(source, plan);
   const bool arrive = source.request.gradients == ParameterGradients::kArriving;
-  return InModelFormWithCopies(
+  return ToModelFormWithCopies(
       source.graph,
       arrive ? ExpandWithArrivingGradients(source.graph) : ExpandTensorGraph(source.graph), plan);
 }
 
-Result<Plan> InModelFormWithCopies(const TensorGraph& graph, const Expansion& expansion,
+Result<Plan> ToModelFormWithCopies(const TensorGraph& graph, const Expansion& expansion,
                                    const Plan& plan) {
-  Plan form = InModelForm(graph, expansion.step_of, plan);
+  Plan form = ToModelForm(graph, expansion.step_of, plan);
   CKPLAN_ASSIGN_OR_RETURN(form.schedule, InForwardForm(graph, expansion, plan.schedule));
   return form;
 }

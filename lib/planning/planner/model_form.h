@@ -19,15 +19,15 @@ namespace ckplan {
 // no copies to the host, so it may need more memory than `plan`. Without a joint graph, returns
 // `plan` itself. `plan` must be a plan of the source, and the source must not be a joint graph
 // file.
-Plan InModelForm(const Source& source, const Plan& plan);
+Plan ToModelForm(const Source& source, const Plan& plan);
 
 // Does the same for a plan of the graph's expansion, where `step_of` is Expansion::step_of.
-Plan InModelForm(const TensorGraph& graph, const std::vector<Step>& step_of, const Plan& plan);
+Plan ToModelForm(const TensorGraph& graph, const std::vector<Step>& step_of, const Plan& plan);
 
 // Do the same, with copies to the host as steps of the forward graph. Return the errors of
 // lib/problem/schedule/transfers.h.
-Result<Plan> InModelFormWithCopies(const Source& source, const Plan& plan);
-Result<Plan> InModelFormWithCopies(const TensorGraph& graph, const Expansion& expansion,
+Result<Plan> ToModelFormWithCopies(const Source& source, const Plan& plan);
+Result<Plan> ToModelFormWithCopies(const TensorGraph& graph, const Expansion& expansion,
                                    const Plan& plan);
 
 }  // namespace ckplan

@@ -129,7 +129,7 @@ Result<Done> CheckPatterns(const TensorGraph& whole, const std::vector<NodeId>& 
 
 // Only a single device with the whole model can offload values to the host.
 Result<Done> CheckOffloadOfDevice(const PlanRequest& request) {
-  if (!request.offload || !IsOfOneDevice(request)) return Done{};
+  if (!request.offload || !IsPartOfModel(request)) return Done{};
   if (request.pipeline) {
     return ExclusiveFieldError(
         "offloading cannot be combined with a pipeline: the micro-batches in flight share the "
@@ -144,7 +144,7 @@ Result<Done> CheckOffloadOfDevice(const PlanRequest& request) {
 
 }  // namespace
 
-Bytes BuffersAmong(const std::vector<Parameter>& parameters) {
+Bytes SumBuffers(const std::vector<Parameter>& parameters) {
   Bytes buffers(0);
   for (const Parameter& parameter : parameters) {
     if (parameter.kind == Parameter::Kind::kBuffer) buffers += parameter.bytes;
@@ -181,11 +181,11 @@ Result<Done> CheckDeviceRequest(const PlanRequest& request) {
       "gradients");
 }
 
-bool IsOfOneDevice(const PlanRequest& request) {
+bool IsPartOfModel(const PlanRequest& request) {
   return request.sharding.has_value() || request.pipeline.has_value();
 }
 
-Result<Done> TakeDevice(const std::vector<Parameter>& parameters, Source* source) {
+Result<Done> ReduceToDevice(const std::vector<Parameter>& parameters, Source* source) {
   const PlanRequest& request = source->request;
   std::vector<Parameter> own = parameters;
   TensorGraphParts parts = PartsOf(source->graph);
@@ -208,7 +208,7 @@ Result<Done> TakeDevice(const std::vector<Parameter>& parameters, Source* source
     CKPLAN_ASSIGN_OR_RETURN(constants, ShardConstants(own, *request.sharding));
   }
   SetConstants(constants, &parts);
-  source->buffers = BuffersAmong(own);
+  source->buffers = SumBuffers(own);
   CKPLAN_ASSIGN_OR_RETURN(source->graph, TensorGraph::Create(std::move(parts)));
   return Done{};
 }

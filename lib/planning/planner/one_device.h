@@ -14,13 +14,13 @@ namespace ckplan {
 Result<Done> CheckDeviceRequest(const PlanRequest& request);
 
 // Tells whether the request is for one of several devices.
-bool IsOfOneDevice(const PlanRequest& request);
+bool IsPartOfModel(const PlanRequest& request);
 
 // Returns the total size of the buffers among the parameters.
-Bytes BuffersAmong(const std::vector<Parameter>& parameters);
+Bytes SumBuffers(const std::vector<Parameter>& parameters);
 
 // Reduces the source of a whole model to the part on the device. `parameters` are all parameters of
 // the model. kUsage: the stage doesn't exist. kInvalidInput: sizes overflow.
-Result<Done> TakeDevice(const std::vector<Parameter>& parameters, Source* source);
+Result<Done> ReduceToDevice(const std::vector<Parameter>& parameters, Source* source);
 
 }  // namespace ckplan

@@ -31,10 +31,10 @@ TEST_CASE("optimizer: a plan states the state of each tensor, and its graph file
   const Source source = LoadSource(kTinyModel, request).value();
   const Plan plan = MakePlan(source, request, {}).value();
   CHECK(plan.figures.optimizer_state == OptimizerState(request, source.graph.optimized()));
-  CHECK(FaultsOfPlanFile({source, plan, kTinyModel}).empty());
+  CHECK(FindPlanFileFaults({source, plan, kTinyModel}).empty());
   Plan damaged = plan;
   damaged.figures.optimizer_state += Bytes(1);
-  CHECK(FaultsOfPlanFile({source, damaged, kTinyModel}).size() == 1);
+  CHECK(FindPlanFileFaults({source, damaged, kTinyModel}).size() == 1);
   const TemporaryFolder folder;
   std::ofstream(folder / "graph.json") << WriteGraphJson(source.graph);
   request.dims.clear();
@@ -98,7 +98,7 @@ TEST_CASE("optimizer: gradients that are results like any other have the state t
   CHECK(source.warnings.empty());
   const Plan plan = MakePlan(source, request, {}).value();
   CHECK(plan.figures.optimizer_state == Bytes(2048));
-  CHECK(FaultsOfPlanFile({source, plan, path}).empty());
+  CHECK(FindPlanFileFaults({source, plan, path}).empty());
   const Accounting account = AccountForPlan(source, plan);
   // The weight, its two values of state, and at the optimizer's step its gradient and a square
   // root.

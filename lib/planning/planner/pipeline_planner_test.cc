@@ -203,10 +203,10 @@ TEST_CASE("pipeline: the stages of a model have its constants, and shared ones e
     const Plan plan = MakePlan(stage, request, {}).value();
     CHECK(plan.request.pipeline == request.pipeline);
     CHECK((plan.figures.other_micro_batches > Bytes(0)) == (index < 2));
-    CHECK(FaultsOfPlanFile({stage, plan, kPipelineModel}).empty());
+    CHECK(FindPlanFileFaults({stage, plan, kPipelineModel}).empty());
     Plan damaged = plan;
     damaged.request.schedule = PipelineSchedule::kGPipe;
-    CHECK_FALSE(FaultsOfPlanFile({stage, damaged, kPipelineModel}).empty());
+    CHECK_FALSE(FindPlanFileFaults({stage, damaged, kPipelineModel}).empty());
   }
   CHECK(nodes == whole.graph.nodes().size());
   CHECK(parameters == whole.graph.constants().parameters);

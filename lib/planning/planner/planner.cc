@@ -151,7 +151,7 @@ auto WithProblem(const SolverInfo& info, const TrainingStep& step, const PlanReq
     -> decltype(use(std::declval<const PlanProblem&>())) {
   CKPLAN_RETURN_IF_ERROR(CheckRequest(info, step, request));
   return CatchOutOfMemory(info, limits, [&] {
-    return UnlessStopped([&]() -> decltype(use(std::declval<const PlanProblem&>())) {
+    return CatchStop([&]() -> decltype(use(std::declval<const PlanProblem&>())) {
       CKPLAN_ASSIGN_OR_RETURN(const ConstrainedStep constrained,
                               ConstrainedStep::Create(step, request));
       PlanProblem problem = ProblemOf(constrained.step(), request);
@@ -264,7 +264,7 @@ Result<Plan> MakePlan(const Source& source, const PlanRequest& request, const So
   // Checking the request and explaining an error also walk the graph, so a stop must work there,
   // too.
   CKPLAN_ASSIGN_OR_RETURN(
-      Plan plan, UnlessStopped([&] { return MakePlan(source.step(), request, limits, shortage); }));
+      Plan plan, CatchStop([&] { return MakePlan(source.step(), request, limits, shortage); }));
   for (const RequestField& field : RequestFields()) {
     if (field.part != RequestField::Part::kPlan) CopyField(field, source.request, &plan.request);
   }

@@ -45,13 +45,13 @@ TEST_CASE("sharding: a plan's steps and peak stay, and its constants are those o
     CHECK(plan.figures.optimizer_state == 2 * source.graph.optimized().bytes);
     CHECK(ConstantsOfPlan(plan) < before);
     before = ConstantsOfPlan(plan);
-    CHECK(FaultsOfPlanFile({source, plan, kShardedModel}).empty());
+    CHECK(FindPlanFileFaults({source, plan, kShardedModel}).empty());
     for (Bytes ConstantMemory::*const member :
          {&ConstantMemory::parameters, &ConstantMemory::parameter_gradients,
           &ConstantMemory::unsharded}) {
       Plan damaged = plan;
       damaged.figures.constants.*member += Bytes(1);
-      CHECK(FaultsOfPlanFile({source, damaged, kShardedModel}).size() == 1);
+      CHECK(FindPlanFileFaults({source, damaged, kShardedModel}).size() == 1);
     }
     // The graph that `ckplan graph` writes has the same constants.
     const TensorGraph again = ReadGraphJson(WriteGraphJson(source.graph), "graph.json").value();

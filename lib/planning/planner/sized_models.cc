@@ -18,7 +18,7 @@ Result<SizedModel> SizedModelOf(Source source, const SolveLimits& limits) {
   const TrainingStep step = of.step();
   sized.constants = TotalConstants(step.constants(), OptimizerState(of.request, step.optimized()));
   sized.covered = CoveredByBudget(step, of.request);
-  sized.least_need = LeastNeed(step, of.request);
+  sized.least_need = MinNeed(step, of.request);
   sized.keep_all_peak = KeepAllPeak(step);
   sized.step = step.cost();
   if (of.request.recompute.empty()) {

@@ -130,7 +130,7 @@ class StrategySearch {
   Result<ChosenPlan> Choose(const SolverInfo& info, Objective objective) {
     const bool has_any = best_ || least_;
     return CatchOutOfMemory(info, limits_, [&] {
-      return UnlessStopped([&] {
+      return CatchStop([&] {
         std::optional<StopScope> scope;
         if (has_any) scope.emplace(limits_.stop);
         PollStop();

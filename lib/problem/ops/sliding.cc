@@ -124,7 +124,7 @@ Result<Done> CheckOutput(const OpSpec& spec, const Window& window, WindowKind ki
   const bool rounds_up = RoundsUp(spec, kind);
   int64_t expected = CountWindows(window, axis, rounds_up);
   if (rounds_up) {
-    expected = WithoutWindowInPadding(expected, stride, window.in[axis], window.begin[axis]);
+    expected = DropWindowInPadding(expected, stride, window.in[axis], window.begin[axis]);
   }
   return out == expected ? Result<Done>(Done{}) : OutputSizeError(spec, axis, out, expected);
 }
@@ -185,7 +185,7 @@ std::array<WindowAxis, 3> ThreeAxes(const Window& window) {
   return axes;
 }
 
-int64_t WithoutWindowInPadding(int64_t windows, int64_t stride, int64_t in, int64_t begin) {
+int64_t DropWindowInPadding(int64_t windows, int64_t stride, int64_t in, int64_t begin) {
   const auto origin = CheckedMul(windows - 1, stride);
   const auto end_of_input = CheckedAdd(in, begin);
   const bool is_in_padding = origin && end_of_input && *origin >= *end_of_input;

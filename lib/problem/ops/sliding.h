@@ -68,7 +68,7 @@ std::array<WindowAxis, 3> ThreeAxes(const Window& window);
 // Returns the number of windows without one that begins in the padding after the input. PyTorch and
 // ONNX Runtime drop such a window of ceil_mode in every opset; ONNX's shape inference does since
 // opset 22.
-int64_t WithoutWindowInPadding(int64_t windows, int64_t stride, int64_t in, int64_t begin);
+int64_t DropWindowInPadding(int64_t windows, int64_t stride, int64_t in, int64_t begin);
 
 enum class WindowKind { kConvolution, kTransposed, kPool };
 

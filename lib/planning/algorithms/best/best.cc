@@ -23,7 +23,7 @@ BestProblem::BestProblem(const JointGraph& graph, const IdVector<OpId, bool>& is
   if (std::find(is_recomputed.begin(), is_recomputed.end(), true) == is_recomputed.end()) return;
   rules_ = RulesOf(graph, flat_);
   rules_->is_recomputed.assign(is_recomputed.begin(), is_recomputed.end());
-  const std::vector<bool> is_forced = ForcedToRunAgain(*rules_, RequiredOps(flat_));
+  const std::vector<bool> is_forced = FindForcedReruns(*rules_, RequiredOps(flat_));
   JointGraphParts parts = PartsOf(graph);
   for (const OpId id : parts.ops.ids()) {
     if (!is_forced[static_cast<size_t>(id.index())]) continue;

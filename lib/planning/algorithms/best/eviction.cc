@@ -435,7 +435,7 @@ Runs DropUnread(const RunProblem& problem, const Runs& runs, FirstRuns first_run
   return kept;
 }
 
-Runs RerunLate(const RunProblem& problem, const Runs& runs) {
+Runs DelayReruns(const RunProblem& problem, const Runs& runs) {
   const std::vector<size_t> anchors = LatestAnchors(problem, runs);
   // A first run is its own anchor and comes last among the runs with that anchor. Within an anchor,
   // runs keep their order, so a run's inputs still come before it.
@@ -458,7 +458,7 @@ std::optional<Runs> BestEviction(const RunProblem& problem, std::span<const OpId
     const std::optional<Runs> found = Evict(problem, order, budget, rule);
     if (!found) continue;
     Runs runs = DropUnread(problem, *found, first_runs);
-    Runs late = DropUnread(problem, RerunLate(problem, runs), first_runs);
+    Runs late = DropUnread(problem, DelayReruns(problem, runs), first_runs);
     if (simulator.Run(late).peak <= budget) runs = std::move(late);
     const int64_t cost = CostOf(problem, runs);
     if (best && cost >= best_cost) continue;

@@ -61,6 +61,6 @@ std::optional<Runs> BestEviction(const RunProblem& problem, std::span<const OpId
 Runs DropUnread(const RunProblem& problem, const Runs& runs, FirstRuns first_runs);
 
 // Moves each rerun as late as its readers allow. First runs keep their order.
-Runs RerunLate(const RunProblem& problem, const Runs& runs);
+Runs DelayReruns(const RunProblem& problem, const Runs& runs);
 
 }  // namespace ckplan

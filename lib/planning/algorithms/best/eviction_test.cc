@@ -139,7 +139,7 @@ TEST_CASE("eviction: unread runs are dropped, with the order kept or free") {
         runs({0, 1, 2, 3, 4, 5}));
   // This is the example of docs/algorithms.md.
   CHECK(BestEviction(problem, OwnOrder(graph), 30) == runs({0, 1, 2, 3, 4, 0, 5}));
-  CHECK(RerunLate(problem, runs({0, 1, 2, 0, 1, 3, 4, 5})) == runs({0, 1, 2, 3, 0, 1, 4, 5}));
+  CHECK(DelayReruns(problem, runs({0, 1, 2, 0, 1, 3, 4, 5})) == runs({0, 1, 2, 3, 0, 1, 4, 5}));
 }
 
 }  // namespace ckplan

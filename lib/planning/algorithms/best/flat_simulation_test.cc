@@ -18,7 +18,7 @@ TEST_CASE("best: the flat simulator and the simulator of joint graphs agree") {
     options.percent_single_runs = 10;
     const JointGraph graph = MakeRandomStep(&rng, options);
     const RunProblem problem(graph);
-    const Runs runs = WithReruns(&rng, graph, RandomOrder(&rng, graph), options.op_count);
+    const Runs runs = InsertReruns(&rng, graph, RandomOrder(&rng, graph), options.op_count);
     const Simulation expected = *Simulator(graph).Run(runs);
     const FlatSimulation actual = FlatSimulator(problem).Run(runs);
     CHECK(actual.peak == expected.peak.count());
@@ -38,7 +38,7 @@ TEST_CASE("best: the flat simulator refuses exactly the sequences that are not p
     options.percent_single_runs = 20;
     const JointGraph graph = MakeRandomStep(&rng, options);
     const RunProblem problem(graph);
-    Runs runs = WithReruns(&rng, graph, RandomOrder(&rng, graph), 4);
+    Runs runs = InsertReruns(&rng, graph, RandomOrder(&rng, graph), 4);
     // The sequence is damaged: a run is missing, or belongs to another operation.
     const auto at = static_cast<size_t>(rng.Between(0, static_cast<int64_t>(runs.size()) - 1));
     if (rng.Chance(50)) {

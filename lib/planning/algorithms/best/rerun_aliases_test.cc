@@ -90,7 +90,7 @@ TEST_CASE("best: with aliases made again, a plan needs no more than the flat sim
     options.percent_two_writes = 10;
     const JointGraph graph = MakeRandomStep(&rng, options);
     const RunProblem problem(graph);
-    const Runs runs = WithReruns(&rng, graph, RandomOrder(&rng, graph), options.op_count);
+    const Runs runs = InsertReruns(&rng, graph, RandomOrder(&rng, graph), options.op_count);
     if (!FlatSimulator(problem).IsValid(runs)) continue;
     const int64_t flat = PeakOf(problem, runs);
     Simulator simulator(graph);
@@ -112,7 +112,7 @@ TEST_CASE("best: checking aliases once finds those that a walk at each read find
     options.percent_aliases = static_cast<int>(rng.Between(30, 90));
     options.percent_two_writes = static_cast<int>(rng.Between(0, 40));
     const JointGraph graph = MakeRandomStep(&rng, options);
-    const Runs runs = WithReruns(&rng, graph, RandomOrder(&rng, graph), 2 * options.op_count);
+    const Runs runs = InsertReruns(&rng, graph, RandomOrder(&rng, graph), 2 * options.op_count);
     const Runs repaired = RerunAliases(graph, runs);
     REQUIRE(repaired == NaiveAliasRuns(graph).Run(runs));
     longer += repaired.size() > runs.size() ? 1 : 0;
@@ -145,7 +145,7 @@ TEST_CASE("best: if the start of a chain of aliases was made again, so is all of
 TEST_CASE("best: without aliases no runs are added") {
   Rng rng(1);
   const JointGraph graph = MakeRandomStep(&rng, {});
-  const Runs runs = WithReruns(&rng, graph, RandomOrder(&rng, graph), 10);
+  const Runs runs = InsertReruns(&rng, graph, RandomOrder(&rng, graph), 10);
   CHECK(RerunAliases(graph, runs) == runs);
 }
 

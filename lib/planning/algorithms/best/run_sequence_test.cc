@@ -90,7 +90,7 @@ TEST_CASE("best: a run may be erased exactly if the sequence is a plan without i
     Rng rng(seed);
     const JointGraph graph = MakeRandomStep(&rng, {});
     const RunProblem problem(graph);
-    const Runs runs = WithReruns(&rng, graph, RandomOrder(&rng, graph), 8);
+    const Runs runs = InsertReruns(&rng, graph, RandomOrder(&rng, graph), 8);
     const RunSequence sequence(problem, runs);
     FlatSimulator simulator(problem);
     for (int32_t op = 0; op < problem.op_count; ++op) {

@@ -159,10 +159,10 @@ TEST_CASE("given runs: any plan of a joint graph, written as decisions, gives th
     // The checker judges a plan from decisions by making it again.
     const ModelIdentity identity;
     Plan judged = *again;
-    CHECK(FaultsOfPlan(graph, identity, judged.request, judged).empty());
+    CHECK(FindPlanFaults(graph, identity, judged.request, judged).empty());
     if (judged.request.decisions->order.size() < 2) continue;
     judged.request.decisions->order.pop_back();
-    CHECK_FALSE(FaultsOfPlan(graph, identity, judged.request, judged).empty());
+    CHECK_FALSE(FindPlanFaults(graph, identity, judged.request, judged).empty());
   }
 }
 

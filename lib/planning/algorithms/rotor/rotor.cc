@@ -421,7 +421,7 @@ class Rotor : public PreparedSolver {
       }
       has_run[run.stage] = true;
     }
-    return WithoutUnreadRuns(graph_, schedule);
+    return RemoveUnreadRuns(graph_, schedule);
   }
 
   const TensorGraph& graph_;

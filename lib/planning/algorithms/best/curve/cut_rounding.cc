@@ -178,7 +178,7 @@ std::optional<Runs> EvictedAround(const RunProblem& problem, std::span<const OpI
   const std::optional<Runs> found = Evict(problem, order, budget, rule, kept);
   if (!found) return std::nullopt;
   Runs runs = DropUnread(problem, *found, FirstRuns::kKeepOrder);
-  Runs late = DropUnread(problem, RerunLate(problem, runs), FirstRuns::kKeepOrder);
+  Runs late = DropUnread(problem, DelayReruns(problem, runs), FirstRuns::kKeepOrder);
   return PeakOf(problem, late) <= budget ? std::move(late) : std::move(runs);
 }
 
