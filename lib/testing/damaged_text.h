@@ -19,7 +19,7 @@ inline std::string Replaced(std::string text, const std::string& from, const std
 }
 
 // Replaces up to four characters of a JSON text with random bytes or characters common in JSON.
-inline std::string RandomlyDamaged(Rng& rng, std::string text) {
+inline std::string DamageRandomly(Rng& rng, std::string text) {
   constexpr std::string_view kLikely = "0123456789-.,:[]{}\"enu";
   for (int64_t i = rng.Between(1, 4); i > 0; --i) {
     const auto at = static_cast<size_t>(rng.Between(0, static_cast<int64_t>(text.size()) - 1));

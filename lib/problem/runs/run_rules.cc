@@ -154,7 +154,7 @@ Runs ConstrainedTo(const RunRules& rules, const Runs& runs) {
   return RemoveUnread(rules, std::move(constrained).Take());
 }
 
-std::vector<bool> ForcedToRunAgain(const RunRules& rules, const std::vector<bool>& is_required) {
+std::vector<bool> FindForcedReruns(const RunRules& rules, const std::vector<bool>& is_required) {
   std::vector<bool> is_forced(rules.producers.size());
   // Producers precede their readers.
   for (size_t op = rules.producers.size(); op-- > 0;) {

@@ -51,6 +51,6 @@ Runs ConstrainedTo(const RunRules& rules, const Runs& runs);
 
 // Returns the operations that run twice in every plan that satisfies the rules: operations of the
 // backward pass with `is_required` read their values, which must be recomputed.
-std::vector<bool> ForcedToRunAgain(const RunRules& rules, const std::vector<bool>& is_required);
+std::vector<bool> FindForcedReruns(const RunRules& rules, const std::vector<bool>& is_required);
 
 }  // namespace ckplan

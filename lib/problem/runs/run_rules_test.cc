@@ -79,12 +79,12 @@ TEST_CASE("run rules: the forward pass ends before the first run of the backward
 TEST_CASE("run rules: operations run again if the backward pass reads them, also indirectly") {
   RunRules rules = ChainRules();
   const std::vector<bool> all(5, true);
-  CHECK(ForcedToRunAgain(rules, all) == std::vector<bool>(5));
+  CHECK(FindForcedReruns(rules, all) == std::vector<bool>(5));
   rules.is_recomputed = {true, true, false, false, false};
-  CHECK(ForcedToRunAgain(rules, all) == rules.is_recomputed);
+  CHECK(FindForcedReruns(rules, all) == rules.is_recomputed);
   rules.producers[4] = {1, 3};  // No backward operation reads a, but b does, and b is repeated.
-  CHECK(ForcedToRunAgain(rules, all) == rules.is_recomputed);
-  CHECK(ForcedToRunAgain(rules, {true, true, true, false, false}) == std::vector<bool>(5));
+  CHECK(FindForcedReruns(rules, all) == rules.is_recomputed);
+  CHECK(FindForcedReruns(rules, {true, true, true, false, false}) == std::vector<bool>(5));
 }
 
 TEST_CASE("run rules: random plans that are made to obey are plans, and obey") {
@@ -116,7 +116,7 @@ TEST_CASE("run rules: random plans that are made to obey are plans, and obey") {
     // Checks that operations that must run twice do.
     std::vector<bool> ran(rules.producers.size());
     for (const OpId op : constrained) ran[static_cast<size_t>(op.index())] = true;
-    const std::vector<bool> forced = ForcedToRunAgain(rules, ran);
+    const std::vector<bool> forced = FindForcedReruns(rules, ran);
     for (size_t op = 0; op < forced.size(); ++op) {
       const OpId id(static_cast<int32_t>(op));
       if (forced[op]) CHECK(std::count(constrained.begin(), constrained.end(), id) >= 2);

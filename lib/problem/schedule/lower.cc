@@ -150,7 +150,7 @@ class RecursiveLowering {
     }
     for (const NodeId id : nodes_of_block_.back()) is_present_[id] = true;
     Backward(0, split_.block_count);
-    return WithoutUnreadRuns(graph_, schedule_);
+    return RemoveUnreadRuns(graph_, schedule_);
   }
 
  private:
@@ -274,7 +274,7 @@ Schedule LowerRecursiveSplit(const TensorGraph& graph, const RecursiveSplit& spl
   return RecursiveLowering(graph, split).Run();
 }
 
-Schedule WithoutUnreadRuns(const TrainingStep& of, const Schedule& schedule) {
+Schedule RemoveUnreadRuns(const TrainingStep& of, const Schedule& schedule) {
   const auto is_run = [](const Step& step) {
     return step.kind == StepKind::kForward || step.kind == StepKind::kRun;
   };

@@ -64,7 +64,7 @@ IdVector<NodeId, int32_t> OutermostRanges(const RecursiveSplit& split);
 
 // Removes recomputations whose results no later step reads. The schedule must free by liveness.
 // O(reads of all steps).
-Schedule WithoutUnreadRuns(const TrainingStep& of, const Schedule& schedule);
+Schedule RemoveUnreadRuns(const TrainingStep& of, const Schedule& schedule);
 
 // The training step that torch.utils.checkpoint produces, as a Schedule.
 //

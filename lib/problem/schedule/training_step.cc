@@ -144,7 +144,7 @@ Cost TrainingStep::CostOf(const Step& step) const {
   return is_run ? RunCostOf(step.node()) : Cost(0);
 }
 
-bool TrainingStep::MayRunAgain(NodeId node) const {
+bool TrainingStep::CanRerun(NodeId node) const {
   return !is_joint() || joint_->op(node).may_repeat;
 }
 

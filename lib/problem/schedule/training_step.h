@@ -82,7 +82,7 @@ class TrainingStep {
   const std::vector<TensorId>& OutputsOf(NodeId node) const;
   Cost RunCostOf(NodeId node) const;    // One forward run, or one run of the operation.
   Cost CostOf(const Step& step) const;  // Zero for the loss of a forward graph.
-  bool MayRunAgain(NodeId node) const;
+  bool CanRerun(NodeId node) const;
 
   Step RunOf(NodeId node) const;
   const std::vector<TensorId>& ReadsOf(const Step& step) const;

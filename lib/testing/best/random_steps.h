@@ -97,8 +97,8 @@ inline std::vector<OpId> RandomOrder(Rng* rng, const JointGraph& graph) {
 }
 
 // Inserts repeated runs, each at a random place after an earlier run of the same operation.
-inline std::vector<OpId> WithReruns(Rng* rng, const JointGraph& graph, std::vector<OpId> runs,
-                                    int count) {
+inline std::vector<OpId> InsertReruns(Rng* rng, const JointGraph& graph, std::vector<OpId> runs,
+                                      int count) {
   for (int i = 0; i < count; ++i) {
     const auto from = static_cast<size_t>(rng->Between(0, static_cast<int64_t>(runs.size()) - 1));
     const OpId op = runs[from];
