@@ -87,7 +87,9 @@ def _estimate(asked: argparse.Namespace) -> int:
             found.save(asked.save)
     except (ValueError, TypeError) as error:
         return _refuse(_in_flags(str(error)), USAGE)
-    except (EstimateError, ScriptError, OSError) as error:
+    except EstimateError as error:
+        return _refuse(_in_flags(str(error)), INPUT)
+    except (ScriptError, OSError) as error:
         return _refuse(error, INPUT)
     except ckplan.PlanError as error:
         return _refuse(error, error.exit_code)
