@@ -144,7 +144,8 @@ def _row(name: str, found: answers.Found) -> str:
     cells += [found.verdicts.get(one, "-") for one in ("plan", "fit", "inspect", "check", "estimate")]
     own, other = found.lines["inspect"], found.lines.get("estimate")
     if other is not None:
-        ratio = other["step"][0] / max(1, own["step"][0])
+        # What PyTorch's operations make in between is a workspace in a file, and traced as a tensor.
+        ratio = other["step"][0] / max(1, own["step"][0] + own["workspaces"][0])
         allocator = (other["allocator"][0] - own["allocator"][0]) / 2**20
         cells.append(f"{ratio:.3f}, {allocator:+.1f} MiB")
     return "| " + " | ".join([*cells, "-"][:8]) + " |"
