@@ -74,11 +74,14 @@ def _whole(call: Any) -> Callable[..., Any]:
     return resized
 
 
-class _BelowAutograd(TorchDispatchMode):
+class _BelowAutograd(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """``torch._dispatch.python.enable_python_dispatcher``, since 2.0: once autograd is passed.
 
     Fake tensors of open sizes need Python kernels.
     """
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
