@@ -286,7 +286,10 @@ def _plan_for_device(measured: MeasuredStep, found: Estimate, effort: str) -> No
 
 
 def _least_plan(graph: bytes, effort: str, budget: int) -> dict[str, Any] | None:
-    """Returns a plan with about the least budget. The least that one search names may be out of reach for the next."""
+    """Returns a plan with about the least budget.
+
+    The least that one search names may be out of reach for the next.
+    """
     for _ in range(_ATTEMPTS):
         try:
             return plan_calls.best_plan(graph, effort, budget=budget)
