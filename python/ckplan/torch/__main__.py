@@ -38,6 +38,7 @@ _EXAMPLE = """example:
 train.py has a function make_model(), which returns the model, and a function
 inputs(batch=8), which returns the arguments of the model's forward."""
 
+_NO_LOSS = "--loss takes the name of a function in that file, from the model's result to the loss"
 _NO_INPUTS = "write inputs(), which returns the arguments of forward, or name another with --inputs"
 
 _COMPARISON = """example:
@@ -71,7 +72,7 @@ def _estimate(asked: argparse.Namespace) -> int:
             optimizer=asked.optimizer,
             precision=asked.precision,
             shard=asked.shard,
-            loss=scripts.named(module, asked.loss) if asked.loss else None,
+            loss=scripts.named(module, asked.loss, _NO_LOSS) if asked.loss else None,
             master_weights=asked.master_weights,
             memory=asked.memory,
             reserve=asked.reserve,
@@ -87,7 +88,9 @@ def _estimate(asked: argparse.Namespace) -> int:
             found.save(asked.save)
     except (ValueError, TypeError) as error:
         return _refuse(_in_flags(str(error)), USAGE)
-    except (EstimateError, ScriptError, OSError) as error:
+    except EstimateError as error:
+        return _refuse(_in_flags(str(error)), INPUT)
+    except (ScriptError, OSError) as error:
         return _refuse(error, INPUT)
     except ckplan.PlanError as error:
         return _refuse(error, error.exit_code)

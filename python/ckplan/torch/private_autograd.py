@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import fx
 from torch.fx.graph import CodeGen
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from ckplan.torch import garbage_collection
 
@@ -26,43 +27,69 @@ def aot_autograd(**compilers: Any) -> Callable[..., Any]:
     compiler = make(**compilers)
 
     def compiled(module: fx.GraphModule, inputs: list[Any]) -> Any:
-        with whole_resizing():
+        with _whole_resizing(module):
             return compiler(module, inputs)
 
     return compiled
 
 
 @contextlib.contextmanager
-def whole_resizing() -> Iterator[None]:
-    """``torch._ops.OpOverload.py_kernels``, since 2.0: traces resizing as eager mode runs it.
+def _whole_resizing(module: fx.GraphModule) -> Iterator[None]:
+    """Traces resizing as eager mode runs it.
 
     PyTorch has Python kernels for autograd that take it apart, into gathers and sums whose saved
-    tensors need more memory than the operator, which saves nothing.
+    tensors need more memory than the operator, which saves nothing. They belong to the whole
+    process, so it is the calls in this graph that go around them.
     """
-    keys = [torch._C.DispatchKey.Autograd, torch._C.DispatchKey.CompositeImplicitAutograd]
-    taken = []
-    for operator in _resizing():
-        for key in keys:
-            if key in operator.py_kernels:
-                taken.append((operator, key, operator.py_kernels.pop(key)))
-        operator._dispatch_cache.clear()
+    parts = [part for part in module.modules() if isinstance(part, fx.GraphModule)]
+    nodes = [(part, node) for part in parts for node in part.graph.nodes if _resizes(node)]
+    targets = [node.target for _, node in nodes]
+    changed = {id(part): part for part, _ in nodes}.values()
     try:
+        for _, node in nodes:
+            node.target = _whole(node.target)
+        for part in changed:
+            part.recompile()
         yield
     finally:
-        for operator, key, kernel in taken:
-            operator.py_kernels[key] = kernel
-            operator._dispatch_cache.clear()
+        for (_, node), target in zip(nodes, targets):
+            node.target = target
+        for part in changed:
+            part.recompile()
 
 
-def _resizing() -> list[Any]:
-    kinds = ("linear1d", "bilinear2d", "trilinear3d", "bicubic2d", "bilinear2d_aa", "bicubic2d_aa")
-    nearest = ("nearest1d", "nearest2d", "nearest3d")
-    exact = (name.replace("nearest", "nearest_exact") for name in nearest)
-    every = (*kinds, *nearest, *exact)
-    names = [f"{prefix}upsample_{kind}" for prefix in ("", "_") for kind in every]
-    packets = [getattr(torch.ops.aten, name, None) for name in names]
-    overloads = [(packet, name) for packet in packets if packet for name in ("default", "vec")]
-    return [getattr(packet, name) for packet, name in overloads if hasattr(packet, name)]
+def _resizes(node: fx.Node) -> bool:
+    name = getattr(node.target, "__name__", "").lstrip("_")
+    return node.op == "call_function" and (name == "interpolate" or name.startswith("upsample"))
+
+
+def _whole(call: Any) -> Callable[..., Any]:
+    """``torch._dispatch.python.no_python_dispatcher``, since 2.0: for this thread."""
+    from torch._dispatch.python import no_python_dispatcher
+
+    def resized(*arguments: Any, **named: Any) -> Any:
+        with no_python_dispatcher(), _BelowAutograd():
+            return call(*arguments, **named)
+
+    return resized
+
+
+class _BelowAutograd(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """``torch._dispatch.python.enable_python_dispatcher``, since 2.0: once autograd is passed.
+
+    Fake tensors of open sizes need Python kernels.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        from torch._dispatch.python import enable_python_dispatcher
+
+        with enable_python_dispatcher():
+            return func(*args, **(kwargs or {}))
 
 
 def default_partition(joint: fx.GraphModule, inputs: Any, **options: Any) -> Any:

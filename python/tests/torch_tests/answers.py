@@ -1,7 +1,7 @@
 """What each command answers to "does training fit this memory?", side by side.
 
-``plan``, ``fit``, ``inspect`` and ``check`` read the exported model, and ``estimate`` the module.
-All have the lines of docs/accounting.md.
+``ckplan MODEL``, ``plan``, ``fit``, ``inspect`` and ``check`` read a file, and ``estimate`` the
+module that it was exported from. All have the lines of docs/accounting.md.
 """
 
 from __future__ import annotations
@@ -34,22 +34,20 @@ Lines = dict[str, tuple[int, str]]
 
 @dataclass
 class Asked:
-    """A network in a file and as a module, with the same flags for all commands."""
+    """A network in a file, with the same flags for all commands."""
 
-    model: nn.Module
-    batch: Batch
     path: Path
-    optimizer: str
+    size: int
+    """Of the dimension ``N``."""
+    optimizer: str = "adamw"
+    module: tuple[nn.Module, Batch] | None = None
+    """What the file was exported from, for ``estimate``."""
 
     @staticmethod
-    def exported(model: nn.Module, batch: Batch, folder: Path, optimizer: str = "adamw") -> Asked:
+    def exported(model: nn.Module, batch: Batch, folder: Path) -> Asked:
         path = folder / "model.onnx"
         ckplan.torch.export(model, batch, path)
-        return Asked(model, batch, path, optimizer)
-
-    @property
-    def size(self) -> int:
-        return len(self.batch[0])
+        return Asked(path, len(batch[0]), module=(model, batch))
 
     def flags(self, memory: int, is_sized: bool = True) -> list[str]:
         dim = f"-DN={self.size}" if is_sized else "-DN"
@@ -74,7 +72,8 @@ class Found:
         """
         own = self.verdicts["plan"]
         fits = self.verdicts["inspect"] == AS_IT_IS
-        return self.verdicts["fit"] == own and fits == (own == AS_IT_IS)
+        both = self.verdicts["fit"] == self.verdicts["bare"] == own
+        return both and fits == (own == AS_IT_IS)
 
     def differences(self) -> list[str]:
         """Returns where the lines that two commands share differ, in words."""
@@ -93,10 +92,12 @@ class Found:
 def answers(asked: Asked, memory: int) -> Found:
     """Asks all commands whether training fits the memory."""
     found = Found(memory, {}, {})
+    _bare(asked, found)
     _inspect(asked, found)
     _plan_and_check(asked, found)
     _fit(asked, found)
-    _estimate(asked, found)
+    if asked.module is not None:
+        _estimate(asked, *asked.module, found)
     return found
 
 
@@ -127,6 +128,16 @@ def _inspect(asked: Asked, found: Found) -> None:
     found.verdicts["inspect"] = AS_IT_IS if accounting["fits"] else NOT
 
 
+def _bare(asked: Asked, found: Found) -> None:
+    flags = [*asked.flags(found.memory), "--effort=quick"]
+    answer = run_program(str(asked.path), *flags, "--no-config")
+    found.verdicts["bare"] = NOT if answer.exit_code == 4 else _first_line(answer)
+
+
+def _first_line(answer: ProgramResult) -> str:
+    return _checked(answer).output.decode().split(",")[0].removeprefix("fits ")
+
+
 def _plan_and_check(asked: Asked, found: Found) -> None:
     flags = asked.flags(found.memory)
     with tempfile.TemporaryDirectory() as folder:
@@ -136,8 +147,7 @@ def _plan_and_check(asked: Asked, found: Found) -> None:
         if answer.exit_code == 4:
             found.verdicts["plan"] = NOT
             return
-        first = _checked(answer).output.decode().split(",")[0]
-        found.verdicts["plan"] = first.removeprefix("fits ")
+        found.verdicts["plan"] = _first_line(answer)
         found.planned = lines_of(json.loads(Path(lines).read_text()))
         if found.verdicts["plan"] == AS_IT_IS:
             found.lines["plan"] = found.planned
@@ -149,7 +159,9 @@ def _plan_and_check(asked: Asked, found: Found) -> None:
 
 
 def _fit(asked: Asked, found: Found) -> None:
-    flags = [*asked.flags(found.memory, is_sized=False), "--added-time=200"]
+    # Only the size that was asked about and its multiples, so that few are tried.
+    flags = [*asked.flags(found.memory, is_sized=False), f"--multiple-of={asked.size}"]
+    flags += ["--added-time=200"]
     answer = run_program("fit", str(asked.path), *flags, "-fjson", "--no-config")
     if answer.exit_code == 4:
         found.verdicts["fit"] = NOT
@@ -163,12 +175,9 @@ def _fit(asked: Asked, found: Found) -> None:
     )
 
 
-def _estimate(asked: Asked, found: Found) -> None:
-    model = asked.model
+def _estimate(asked: Asked, model: nn.Module, batch: Batch, found: Found) -> None:
     try:
-        result = estimate(
-            lambda: model, asked.batch, optimizer=asked.optimizer, memory=found.memory
-        )
+        result = estimate(lambda: model, batch, optimizer=asked.optimizer, memory=found.memory)
     except EstimateError:  # PyTorch traces no recurrent layers.
         found.verdicts["estimate"] = REFUSED
         return

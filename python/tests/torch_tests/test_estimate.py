@@ -15,6 +15,7 @@ from torch_tests.schema import faults
 from torch_tests.training import loss_of
 
 from ckplan.torch import __main__ as command
+from ckplan.torch import private_autograd
 from ckplan.torch.estimation import tracing
 from ckplan.torch.estimation.events import peak, trace
 from ckplan.torch.estimation.sharding import Shard
@@ -495,9 +496,47 @@ def test_resizing_is_one_operator_as_in_eager_mode(mode):
     compiled(x).backward()
     for parameter, gradient in zip(model.parameters(), expected):
         torch.testing.assert_close(parameter.grad, gradient)
-    # Other compilers trace it as PyTorch's own kernels say.
-    key = torch._C.DispatchKey.CompositeImplicitAutograd
-    assert key in torch.ops.aten.upsample_bilinear2d.vec.py_kernels
+
+
+def test_resizing_stays_as_it_is_for_other_compilers():
+    """Also while a step is traced, since they may run in other threads."""
+    operators = (torch.ops.aten.upsample_bilinear2d.vec, torch.ops.aten.upsample_nearest2d.vec)
+    before = [dict(operator.py_kernels) for operator in operators]
+    graphs = []
+
+    def seen(module, inputs):
+        assert [dict(operator.py_kernels) for operator in operators] == before
+        graphs.append(module)
+        return module.forward
+
+    calls = []
+
+    def backend(module, inputs):
+        calls.extend(node.target for node in module.graph.nodes)
+        compiler = private_autograd.aot_autograd(fw_compiler=seen, bw_compiler=seen)
+        compiled = compiler(module, inputs)
+        assert [node.target for node in module.graph.nodes] == calls
+        return compiled
+
+    torch._dynamo.reset()
+    model = Resized("bilinear")
+    torch.compile(model, backend=backend)(torch.rand(2, 3, 24, 24)).backward()
+    assert nn.functional.interpolate in calls
+    targets = [str(node.target) for graph in graphs for node in graph.graph.nodes]
+    assert "aten.upsample_bilinear2d.default" in targets
+
+
+@pytest.mark.parametrize(
+    ("norm", "is_in_place"),
+    [(nn.InstanceNorm2d, True), (nn.InstanceNorm2d, False), (nn.BatchNorm2d, True)],
+)
+def test_what_writes_a_view_is_named_as_what_eager_pytorch_does_otherwise(norm, is_in_place):
+    layers = [nn.Conv2d(3, 8, 3), norm(8), nn.LeakyReLU(0.1, inplace=is_in_place)]
+    make = lambda: nn.Sequential(*layers, nn.Conv2d(8, 1, 1))
+    x = torch.zeros(2, 3, 8, 8)
+    found = ckplan.torch.estimate(make, x, loss=torch.mean, memory="8GiB").eager_differs
+    expected = ["an operation in place on a view"] * (norm is nn.InstanceNorm2d and is_in_place)
+    assert [row[:31] for row in found] == expected
 
 
 def test_a_scan_is_named_as_what_eager_pytorch_may_do_otherwise():

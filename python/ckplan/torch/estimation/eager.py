@@ -6,6 +6,7 @@ differently while they are traced, and on a CPU.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,8 @@ _SCANS = ("associative_scan", "scan", "while_loop", "map_impl")
 """Operators of ``torch._higher_order_ops``. PyTorch may inline the first one."""
 _ATTENTION = "scaled_dot_product_attention"
 _MOVES = ("reshape", "view", "contiguous", "transpose", "permute", "clone", "to")
+_VIEWS = ("instance_norm", "view", "reshape", "flatten", "transpose", "permute", "select", "narrow")
+"""Operations whose results are mostly views."""
 
 
 def differences(module: fx.GraphModule) -> list[str]:
@@ -32,6 +35,11 @@ def differences(module: fx.GraphModule) -> list[str]:
         found.append(
             "keys and values are repeated for all heads before attention, but in eager mode models "
             "of transformers leave that to the kernel"
+        )
+    if any(_writes_view(node) for node in nodes):
+        found.append(
+            "an operation in place on a view, such as LeakyReLU(inplace=True) after InstanceNorm, has "
+            "its gradient copied twice; in eager mode both copies are held together"
         )
     if any(_name(node) == "dropout" and _is_training(node) for node in nodes):
         found.append(
@@ -64,6 +72,23 @@ def _has_repeated_heads(node: fx.Node) -> bool:
             return False
         keys = next(iter(keys.all_input_nodes), None)
     return False
+
+
+def _writes_view(node: fx.Node) -> bool:
+    """Returns whether the operation writes its first argument, a view, in place."""
+    first = node.args[0] if node.args else None
+    if not isinstance(first, fx.Node) or _name(first) not in _VIEWS:
+        return False
+    return _name(node).endswith("_") or bool(_argument(node, _position(node), "inplace", False))
+
+
+def _position(node: fx.Node) -> int:
+    """Returns the position of ``inplace`` among the function's parameters."""
+    try:
+        names = list(inspect.signature(node.target).parameters)  # type: ignore[arg-type]
+    except (TypeError, ValueError):  # A method, or a function in C++.
+        return len(node.args)
+    return names.index("inplace") if "inplace" in names else len(node.args)
 
 
 def _is_training(node: fx.Node) -> bool:

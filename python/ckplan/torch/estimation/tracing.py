@@ -326,8 +326,8 @@ def _run(
         raise EstimateError(f"{name} has nothing to train: no parameter requires a gradient")
     if not is_done():
         raise EstimateError(
-            f"{name} has no loss to train by: its result is not a number, and contains none called "
-            "loss; pass loss=, a function from the result to the loss, or pass labels to the model"
+            f"loss: {name} has no loss to train by: its result is not a number, and contains none "
+            "called loss; name a function from the result to the loss, or pass labels to the model"
         )
 
 
