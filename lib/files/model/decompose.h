@@ -62,7 +62,7 @@ class DecompositionBuilder {
   int32_t TypeOf(size_t input) const { return model_.value(inputs_[input]).elem_type; }
   // Returns the only number of an operand, if its contents are known.
   std::optional<int64_t> KnownNumber(size_t input) const {
-    if (!Has(input)) return std::nullopt;
+    if (!HasInput(input)) return std::nullopt;
     const ConstantValue* contents = model_.value(inputs_[input]).constant.get();
     if (contents == nullptr || contents->ints.size() != 1) return std::nullopt;
     return contents->ints[0];
