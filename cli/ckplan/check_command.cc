@@ -473,7 +473,7 @@ void AddCheckOptions(CommandLine& line, Options& options) {
              "baseline plan for growth limits, or a folder of plans with the same file names",
              &options.against);
   line.Choice("-f,--format", {"text", "json", "md", "github", "gitlab", "junit"},
-              "format of the output; github, gitlab and junit are for CI", &options.format);
+              "output format; github, gitlab and junit are for CI", &options.format);
   line.List("--emit", "KIND=FILE", "also write the results to a file: junit=report.xml",
             &options.emits);
   {

@@ -125,7 +125,7 @@ def side_groups(results, of_report, of_pytorch):
 
 
 def charts(results):
-    schedules = ["keeping all", "by the plan"]
+    schedules = ["keeping all", "the plan"]
     sides = ["ckexec", "PyTorch"]
     return [
         ("Peak of activations, gradients and workspaces",
