@@ -18,7 +18,7 @@ from torch.utils.flop_counter import flop_registry
 from ckplan.invocation import run_program
 from ckplan.torch.capture import storage_bytes, tensors_in
 from ckplan.torch.graph import JointGraph
-from ckplan.torch.private import most, real_tensors, storage_key
+from ckplan.torch.private import real_tensors, storage_key, upper_bound
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ def flops(node: fx.Node) -> float:
         return float(flop_registry[packet](*args, **kwargs, out_val=outputs))
     tensors = [*tensors_in(outputs)]
     tensors += [t for source in node.all_input_nodes for t in tensors_in(source.meta.get("val"))]
-    return float(max((most(tensor.numel()) or 0 for tensor in tensors), default=0))
+    return float(max((upper_bound(tensor.numel()) or 0 for tensor in tensors), default=0))
 
 
 def _at_most(value: Any) -> Any:
@@ -219,12 +219,12 @@ def _at_most(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         if all(isinstance(size, int) for size in value.shape):
             return value
-        sizes = [most(size) or 0 for size in value.shape]
+        sizes = [upper_bound(size) or 0 for size in value.shape]
         with real_tensors():
             return torch.empty(sizes, dtype=value.dtype, device="meta")
     if isinstance(value, (tuple, list)):
         return type(value)(_at_most(item) for item in value)
-    return most(value) if isinstance(value, torch.SymInt) else value
+    return upper_bound(value) if isinstance(value, torch.SymInt) else value
 
 
 def _example(node: fx.Node) -> Any:
