@@ -131,8 +131,8 @@ TEST_CASE("loss: an output without classes has no cross-entropy, and nothing run
     CHECK(trained.ok() == judged.ok());
     return judged.ok() ? "" : judged.error().message;
   };
-  CHECK(
-      refusal("0,0", "3,0", LossKind::kCrossEntropy).starts_with("the output \"y\" has no cross"));
+  CHECK(refusal("0,0", "3,0", LossKind::kCrossEntropy)
+            .starts_with("cross-entropy is undefined for the output \"y\""));
   CHECK(refusal("0,0", "3,0", LossKind::kGiven).empty());
   CHECK(refusal("0,0", "0,4", LossKind::kCrossEntropy).empty());  // The mean is over no positions.
 }

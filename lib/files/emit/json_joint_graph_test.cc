@@ -138,10 +138,9 @@ TEST_CASE("joint graph files: the tensors that an optimizer keeps state for") {
   CHECK(ReadJointGraphJson(text, "g.json").value() == graph);
   // A gradient may also be a result, and "s" has 16 bytes.
   CHECK(OptimizedOf(ReadJointGraphJson(with("[[26, 2, 1]]"), "g.json").value()).bytes == Bytes(52));
-  CHECK(
-      JointFaults(with("[[27, 2, 1]]")) ==
-      "g.json: /optimized_tensors: these tensors need more than the 52 bytes of what may be their "
-      "gradients");
+  CHECK(JointFaults(with("[[27, 2, 1]]")) ==
+        "g.json: /optimized_tensors: these tensors need more than the 52 bytes of the "
+        "graph's gradients");
 }
 
 TEST_CASE("joint graph files: a list of trained tensors counts gradients of any kind") {
@@ -227,7 +226,7 @@ TEST_CASE("joint graph files: faults are reported with their places") {
       {"[7, 8]", "[7, 5]", "value \"dw\" is read before \"conv_grad\" makes it"},
       {"[5]", "[3]", "value \"r\" is made twice"},
       {"[[3, 9223372036854775807]]", "[[3]]", "/ops/1/in_place/0: must be a pair [write, read]"},
-      {"\"results\": [4]", "\"results\": [4, 4]", "/results/1: this is a result"},
+      {"\"results\": [4]", "\"results\": [4, 4]", "/results/1: this value is already a result"},
       {"\"kind\": \"joint\"", "\"kind\": \"joined\"", "/kind: \"joined\" is unknown"},
       {"\"1.0\"", "\"2.0\"", "/schema_version: unknown version \"2.0\""},
   };

@@ -10,12 +10,12 @@
 namespace ckplan {
 namespace {
 
-TEST_CASE("node order: nodes that are read before they are made are sorted, with a warning") {
+TEST_CASE("node order: nodes that are before they are produced are sorted, with a warning") {
   const auto model =
       LoadText("g (float[4,8] x) => (float[4,8] y) { y = Add(a, b) b = Sigmoid(a) a = Relu(x) }");
   REQUIRE(model.ok());
   REQUIRE(model->warnings().size() == 1);
-  CHECK(model->warnings()[0].find("read before they are made") != std::string::npos);
+  CHECK(model->warnings()[0].find("before they are produced") != std::string::npos);
   const ModelGraph sorted =
       LowerText("g (float[4,8] x) => (float[4,8] y) { a = Relu(x) b = Sigmoid(a) y = Add(a, b) }");
   const ModelGraph lowered =

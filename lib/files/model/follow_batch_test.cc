@@ -345,7 +345,7 @@ TEST_CASE("batch: where inputs have none, or an open one, the message says what 
              ErrorCode::kUsage, "no input has a dimension that could be the batch");
   LoadOptions shape;
   shape.input_shapes = {{"x", {4, 9}}};
-  CheckFails(load("float[1,4] x", shape), ErrorCode::kUsage, "has a batch of 4, not of 8");
+  CheckFails(load("float[1,4] x", shape), ErrorCode::kUsage, "has a batch of 4, not 8");
   shape.input_shapes = {{"x", {8, 9}}};
   const Result<Model> both = load("float[1,4] x", shape);
   REQUIRE_MESSAGE(both.ok(), both.error().message);
@@ -388,8 +388,8 @@ TEST_CASE("batch: a given shape that stops at a node says so, and names the batc
   const Result<Model> batch = LoadText(graph, shape);
   CheckFails(
       batch, ErrorCode::kInvalidInput,
-      "node \"r\" (Reshape) on float[8,6], int64[3] {1,2,3}: its shape has 6 elements, and its "
-      "input 48");
+      "node \"r\" (Reshape) on float[8,6], int64[3] {1,2,3}: its shape has 6 elements, but its "
+      "input has 48");
   REQUIRE(batch.error().remedy.settings.size() == 1);
   CHECK(batch.error().remedy.settings[0].name == "batch");
   CHECK(batch.error().remedy.settings[0].value == "8");

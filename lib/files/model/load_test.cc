@@ -287,9 +287,9 @@ TEST_CASE("load: operands that an operator does not have, lacks or does not take
   fails("g (float[1,3] x) => (float[2,3] y) <float[2] s = {2, 1}> { y = Tile(x, s) }",
         "(Tile) has floats as input 1, which does not accept floats");
   fails("g (float[2,3] x) => (bool[2,3] y) { y = RegexFullMatch <pattern = \"a\"> (\"\") }",
-        "(RegexFullMatch) has no input 0, which it requires");
+        "(RegexFullMatch) has no input 0, which is required");
   fails("g (float[2,3] x) => (float[2,3] y) { y = MatMul(x, \"\") }",
-        "(MatMul) has no input 1, which it requires");
+        "(MatMul) has no input 1, which is required");
 }
 
 // ONNX's rule for RegexFullMatch reads the type of its input without asking whether it has one.

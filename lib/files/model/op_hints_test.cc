@@ -125,9 +125,9 @@ TEST_CASE("op hints: a description that has no effect is refused, unless it is o
              "--op-shape acme::Nrom: the model has no such operator; did you mean \"acme::Norm\"?");
   CHECK(LoadDescribed({norm, "acme::Nrom=like:0"}, graph, {"acme::Nrom="}).ok());
   CheckFails(LoadDescribed({norm, "Relu=[1]"}, graph), ErrorCode::kUsage,
-             "--op-shape Relu: ckplan knows this operator");
+             "--op-shape Relu: ckplan already knows this operator");
   CheckFails(LoadDescribed({norm, "ai.onnx::Mul=[1]"}, graph), ErrorCode::kUsage,
-             "ckplan knows this operator");
+             "ckplan already knows this operator");
 }
 
 TEST_CASE("op hints: the user's description replaces ckplan's own") {

@@ -78,7 +78,7 @@ TEST_CASE("outputs: an output behind an unknown operator is left out, if another
   const Result<Model> model = LoadProto(proto, BatchOf(4));
   REQUIRE_MESSAGE(model.ok(), model.error().message);
   CHECK(TensorNames(Lowered(*model)) == "x l z");
-  CHECK(Mentions(model->warnings(), "can't be trained: outputs \"best\", \"strange\""));
+  CHECK(Mentions(model->warnings(), "cannot be trained: outputs \"best\", \"strange\""));
 }
 
 TEST_CASE("outputs: a model without a trainable output is refused, and the place to end is named") {
@@ -116,7 +116,7 @@ TEST_CASE(
     REQUIRE_MESSAGE(model.ok(), model.error().message);
     CHECK(TensorNames(Lowered(*model)) == row.tensors);
     const bool is_left_out = std::string(row.tensors) == "x l z";
-    CHECK(Mentions(model->warnings(), "can't be trained: output \"c\", with") == is_left_out);
+    CHECK(Mentions(model->warnings(), "cannot be trained: output \"c\", with") == is_left_out);
   }
   const onnx::ModelProto alone = with("float[N,1] c", "c = Cast<to = 1>(best)");
   const Result<Model> refused = LoadProto(alone, BatchOf(4));

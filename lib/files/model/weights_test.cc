@@ -144,7 +144,7 @@ TEST_CASE(
   const Operand pair = Shaped(ElementType::kFloat32, {2});
   CHECK(Read<float>(file, "tail", pair) == std::vector<float>{7, 6});
   CHECK(Read<float>(file, "round", pair) == std::vector<float>{7, 6});
-  CHECK(Says(Refusal(file, "beyond", pair), "has 16 bytes, and 8 from byte 12 on are needed"));
+  CHECK(Says(Refusal(file, "beyond", pair), "has 16 bytes, but 8 from byte 12 on are needed"));
   for (const char* unread : {"absolute", "out", "out later"}) {
     CAPTURE(unread);
     CHECK(Says(Refusal(file, unread, pair), "is outside the model's folder"));
@@ -173,7 +173,8 @@ TEST_CASE("weights: a name with a NUL is refused, though what precedes it is a f
   onnx::ModelProto proto = ParseGraph("g (float[2] x) => (float[2] y) { y = Relu(x) }");
   AddExternal(proto, "w", {{"location", name}});
   const TemporaryFile path("nul.onnx");
-  CHECK(Says(Refusal(Open(path, proto), "w", Shaped(ElementType::kFloat32, {2})), "has a NUL"));
+  CHECK(
+      Says(Refusal(Open(path, proto), "w", Shaped(ElementType::kFloat32, {2})), "contains a NUL"));
 }
 
 TEST_CASE("weights: offsets and lengths outside the file are not followed") {

@@ -61,15 +61,15 @@ const Damage kDamages[] = {
        f->lower_bound_cost = Cost(0);
        f->certificate->gap = Cost(3);
      }},
-    {"overhead.scope: any-order is not what moments proves",
+    {"overhead.scope: any-order does not match the proof moments",
      [](PlanFigures* f) { f->certificate->scope = BoundScope::kAnyOrder; }},
-    {"overhead.scope: own-order is not what order-cut proves",
+    {"overhead.scope: own-order does not match the proof order-cut",
      [](PlanFigures* f) { f->certificate->proof = OverheadProof::kOrderCut; }},
     {"overhead.scope: the plan's order is the graph's own",
      [](PlanFigures* f) { f->certificate->scope = BoundScope::kPlanOrder; }},
-    {"peak.scope: own-order is not what working-set proves",
+    {"peak.scope: own-order does not match the proof working-set",
      [](PlanFigures* f) { f->certificate->peak.scope = BoundScope::kOwnOrder; }},
-    {"peak.scope: any-order is not what moments proves",
+    {"peak.scope: any-order does not match the proof moments",
      [](PlanFigures* f) { f->certificate->peak.proof = PeakProof::kMoments; }},
 };
 
@@ -110,7 +110,7 @@ TEST_CASE("curve: it is monotone, and the plan is the point that is chosen on it
   const Damage damages[] = {
       {"curve: point 2 must have more memory and less time than the one before",
        [](PlanFigures* f) { f->curve[2].overhead = Cost(3); }},
-      {"curve: point 1 is no more memory", [](PlanFigures* f) { f->curve[0] = f->curve[1]; }},
+      {"curve: point 1 must have more memory", [](PlanFigures* f) { f->curve[0] = f->curve[1]; }},
       {"curve: does not contain the plan",
        [](PlanFigures* f) { f->curve.erase(f->curve.begin() + 1); }},
       {"curve: another point that adds at most 10 % has a lower peak",

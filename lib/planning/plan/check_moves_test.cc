@@ -175,7 +175,7 @@ TEST_CASE("check moves: what is copied out may not be written over before its dr
   plan.offsets[1] = plan.offsets[0];
   const std::string faults = Faults(graph, plan);
   CAPTURE(faults);
-  CHECK(faults.find("step 2: in the arena \"b\" overlaps \"a\"") != std::string::npos);
+  CHECK(faults.find("step 2: in the arena, \"b\" overlaps \"a\"") != std::string::npos);
 }
 
 TEST_CASE("check moves: a copy takes the link that the plan names") {
@@ -206,8 +206,7 @@ TEST_CASE("check moves: no damage to the figures of a plan with transfers passes
     std::string what;
     std::function<void(Plan*)> damage;
   } kRows[] = {
-      {"step 1: a copy to the host or back, and the plan has no link",
-       [](Plan* p) { p->request.offload.reset(); }},
+      {"step 1: a transfer, but the plan has no link", [](Plan* p) { p->request.offload.reset(); }},
       {"host_peak_bytes: missing", [](Plan* p) { p->figures.offload.reset(); }},
       {"peak_bytes: the plan says 10, the replay finds 11",
        [](Plan* p) { p->figures.peak = Bytes(10); }},

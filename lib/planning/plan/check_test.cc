@@ -96,9 +96,9 @@ TEST_CASE("check: each damage to a plan is found and named") {
          p->figures.lower_bound_cost = Cost(2);
          p->figures.is_optimal = true;
        }},
-      {"paper_budget_bytes: 7 was asked for",
+      {"paper_budget_bytes: 7 was requested",
        [](Plan* p) { p->request.paper_budget = Budget::Of(Bytes(7)); }},
-      {"liveness: false was asked for", [](Plan* p) { p->request.uses_liveness = false; }},
+      {"liveness: false was requested", [](Plan* p) { p->request.uses_liveness = false; }},
       {"node \"c\": the plan's \"name\" differs", [](Plan* p) { p->labels[NodeId(2)].name = "b"; }},
       {"node \"c\": the plan's \"op\" differs", [](Plan* p) { p->labels[NodeId(2)].op = "x"; }},
       {"node \"c\": the plan's \"outputs\" differs",
@@ -131,7 +131,7 @@ TEST_CASE("check: each damage to a plan is found and named") {
       {"the plan has decisions for 5 nodes", [](Plan* p) { p->decisions.push_back({}); }},
       {"\"b\" is read but not in memory",  // b is needed by c before its first run
        [](Plan* p) { std::swap(p->schedule.steps[1], p->schedule.steps[2]); }},
-      {"no node or tensor of number 44", [](Plan* p) { p->schedule.steps[0].index = 44; }},
+      {"no node or tensor number 44", [](Plan* p) { p->schedule.steps[0].index = 44; }},
       {"of 4 nodes ran backward", [](Plan* p) { p->schedule.steps.pop_back(); }},
       {"a second loss",
        [](Plan* p) { p->schedule.steps.insert(p->schedule.steps.begin() + 5, Step::Loss()); }},
@@ -141,7 +141,7 @@ TEST_CASE("check: each damage to a plan is found and named") {
        [](Plan* p) {
          p->schedule.steps.insert(p->schedule.steps.begin() + 4, Step::Backward(NodeId(3)));
        }},
-      {"a free in a schedule",
+      {"a free step, but the schedule",
        [](Plan* p) { p->schedule.steps.push_back(Step::Free(TensorId(0))); }},
   };
   for (const Row& row : rows) {

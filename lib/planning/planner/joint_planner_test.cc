@@ -241,7 +241,7 @@ TEST_CASE("joint planner: algorithms of forward graphs are refused by name") {
     request.algorithm = info->name;
     const Error error = MakePlan(graph, request, {}).error();
     CHECK(error.code == ErrorCode::kUsage);
-    CHECK(error.message.starts_with(std::string(info->name) + " is for forward graphs"));
+    CHECK(error.message.starts_with(std::string(info->name) + " is only for forward graphs"));
     CHECK(PlansRuns(*FindSolver(error.remedy.settings.front().value).value()));
     ++refused;
   }

@@ -77,7 +77,7 @@ TEST_CASE("offload: costs of a graph file are taken as nanoseconds, with a note"
     const Source source = LoadSource(file, OverLink("pcie4")).value();
     CHECK(source.request.cost_unit == "ns");
     REQUIRE(source.warnings.size() == 1);
-    CHECK(source.warnings[0].find("its costs are read as nanoseconds") != std::string::npos);
+    CHECK(source.warnings[0].find("its costs are taken as nanoseconds") != std::string::npos);
     PlanRequest units = OverLink("pcie4");
     units.cost_model = "unit";
     CHECK_FALSE(LoadSource(file, units).ok());

@@ -48,7 +48,7 @@ TEST_CASE("optimizer: a graph file with the sum of its gradients says what it do
   const std::string path = "testdata/graphs/joint_net.json";
   const Source rounded = LoadSource(path, With(Optimizer::kAdam8Bit, false)).value();
   REQUIRE(rounded.warnings.size() == 1);
-  CHECK(rounded.warnings.front().find("is that of one float32 tensor") != std::string::npos);
+  CHECK(rounded.warnings.front().find("is estimated for one float32 tensor") != std::string::npos);
   // 16,384 elements in 64 blocks.
   CHECK(MakePlan(rounded, rounded.request, {}).value().figures.optimizer_state ==
         Bytes(2 * 16'384 + 8 * 64));

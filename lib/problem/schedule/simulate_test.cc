@@ -142,7 +142,7 @@ TEST_CASE("simulate: the fault of an invalid training step names the step and th
        [](std::vector<Step>* s) { s->erase(s->begin() + 3, s->end()); }},
       {"before its node has run forward", [](std::vector<Step>* s) { s->erase(s->begin() + 2); }},
       {"does not have", [](std::vector<Step>* s) { (*s)[0].index = 99; }},
-      {"may not free", [](std::vector<Step>* s) { s->push_back(Step::Free(TensorId(0))); }},
+      {"must not free", [](std::vector<Step>* s) { s->push_back(Step::Free(TensorId(0))); }},
       {"comes before the loss", [](std::vector<Step>* s) { std::swap((*s)[3], (*s)[4]); }},
   };
   for (const Row& row : rows) {

@@ -122,7 +122,7 @@ TEST_CASE("checkmate: a graph that is too large is refused by name") {
   REQUIRE_FALSE(refused.ok());
   CHECK(refused.error().code == ErrorCode::kUnsupported);
   if (!HasMipSolver()) return;
-  CHECK(refused.error().message.find("up to 80 operations") != std::string::npos);
+  CHECK(refused.error().message.find("limited to 80 operations") != std::string::npos);
 }
 
 }  // namespace ckplan
