@@ -435,7 +435,8 @@ void WarnOfExcludedOutputs(Model::Impl& model, bool is_asked, const std::string&
 // Reads the part again that leads to the outputs that can be trained.
 Result<LoadOptions> ReadLivePart(Model::Impl* model, const LoadOptions& given,
                                  const std::string& file) {
-  model->part = PartOf(model->proto->graph(), std::move(model->live_outputs), true);
+  auto live = std::move(model->live_outputs);
+  model->part = PartOf(model->proto->graph(), std::move(live), true);
   ClearGraph(model);
   return ExpandPart(model, given, file);
 }
