@@ -273,7 +273,7 @@ def test_an_estimate_has_policies():
 
 
 def test_other_kinds_are_refused_with_all_that_there_are():
-    with pytest.raises(ValueError, match="no kind jax") as refused:
+    with pytest.raises(ValueError, match="unknown runtime jax") as refused:
         policy_of("decoder", "jax", "80%")
     for kind in KINDS:
         assert kind in str(refused.value)

@@ -45,7 +45,7 @@ def set_workspaces(graph: JointGraph, calls: Iterable[Any], within: Mapping[str,
     known: dict[tuple[str, ...], int] = {}
     for call in calls:
         if isinstance(call, OperatorCall) and within.get(call.memory_key):
-            key = _operation(call.operator, [form.shape for form in call.forms()])
+            key = _operation_key(call.operator, [form.shape for form in call.forms()])
             known[key] = max(known.get(key, 0), within[call.memory_key])
     for operation in graph.operations:
         if operation.node is not None:
