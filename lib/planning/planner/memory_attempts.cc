@@ -78,7 +78,7 @@ Result<Plan> FirstThatFits(const TrainingStep& step, const PlanRequest& request,
   return plan;
 }
 
-// Returns the plan with the lowest peak if it fits, or else an error with a sufficient memory.
+// Returns the plan with the lowest peak if it fits, otherwise an error that names enough memory.
 Result<Plan> LeastOrRefusal(const TrainingStep& step, const PlanRequest& request,
                             const std::function<Result<Plan>(const PlanRequest&)>& make,
                             Error refusal) {

@@ -281,7 +281,7 @@ bool Annealer::MoveInto(int32_t slot, RunSequence::Window window, int32_t wanted
   return true;
 }
 
-// Moves a run anywhere in its window, or a few runs later.
+// Moves a run to a random slot of its window, half of the time to one nearby.
 bool Annealer::TryShift() {
   const std::span<const int32_t> repeated = sequence_.Repeated();
   const bool is_rerun = !options_.free_order || (!repeated.empty() && Chance(20));
