@@ -103,9 +103,6 @@ constexpr std::string_view kUseCpuHint = "; --backend cpu needs no GPU";
 
 std::vector<OpSupport> CpuOperators() { return cpu::MakeCpuBackend(1)->Operators(); }
 
-// Computes what a GPU has no kernels for.
-std::unique_ptr<Backend> MakeHost() { return cpu::MakeCpuBackend(0); }
-
 Result<std::unique_ptr<Backend>> MakeCpu(const ExecOptions& options) {
   CKPLAN_ASSIGN_OR_RETURN(const int threads, CountOf(options.threads, "--threads", 0, 1));
   return cpu::MakeCpuBackend(threads);
@@ -120,7 +117,6 @@ constexpr const char* kOther = "cpu";
 constexpr std::string_view kUseCpuHint;
 
 std::vector<OpSupport> CpuOperators() { return {}; }
-std::unique_ptr<Backend> MakeHost() { return nullptr; }
 
 Result<Done> CheckBuiltWithCpu() {
   return MakeError(ErrorCode::kUnsupported,
@@ -134,6 +130,15 @@ Result<std::unique_ptr<Backend>> MakeCpu(const ExecOptions&) { return CheckBuilt
 // ---- CUDA ---------------------------------------------------------------------------------------
 
 #ifdef CKPLAN_HAS_CUDA
+
+// Computes what a GPU has no kernels for; null without the CPU backend.
+std::unique_ptr<Backend> MakeHost() {
+#ifdef CKPLAN_HAS_CPU
+  return cpu::MakeCpuBackend(0);
+#else
+  return nullptr;
+#endif
+}
 
 constexpr Bytes kMinWorkspace(int64_t{16} << 10);
 
