@@ -74,7 +74,7 @@ class DecompositionBuilder {
   // Adds a node, and returns the name of its first output, which ends with `what`.
   std::string Do(const char* op, std::vector<std::string> inputs, const std::string& what,
                  Attributes attributes = {});
-  // The same for several outputs. Returns their names.
+  // Adds a node with several outputs, and returns their names.
   std::vector<std::string> DoSeveral(const char* op, std::vector<std::string> inputs,
                                      const std::vector<std::string>& what,
                                      Attributes attributes = {});

@@ -1,5 +1,5 @@
 // A stand-in for the CUDA driver (cuda_libraries.cc), with the functions that cuDNN 9.19 and 9.26
-// look up. Each returns "stub library", except those that load a plan's code.
+// look up. Each returns CUDA's error for a missing driver, except those that load a plan's code.
 
 namespace {
 

@@ -315,12 +315,12 @@ class FusedAttentionOp final : public PreparedOp {
     places.is_seen = plan.AddFloats(rows);
   }
 
-  // Returns the bias in the workspace, or null if there is none.
+  // Returns the bias in the workspace; null without one.
   const void* PrepareBias(std::span<const void* const> inputs, const Places& places,
                           void* workspace) const {
     if (term_position_ == 0) return nullptr;
     void* const bias = BufferAt(workspace, places.bias);
-    const float fill = term_position_ == 3 ? fill_ : -HUGE_VALF;  // A bias hides wholly.
+    const float fill = term_position_ == 3 ? fill_ : -HUGE_VALF;  // A bias masks with -inf.
     MakeBias(device_, shape_, DeviceTerm(term_, inputs[term_position_]), fill, bias,
              FloatsAt(workspace, places.is_seen));
     return bias;
@@ -329,7 +329,7 @@ class FusedAttentionOp final : public PreparedOp {
   Device& device_;
   LibraryAttentionShape shape_;
   AttentionTerm term_;
-  size_t term_position_ = 0;  // 0: there is none.
+  size_t term_position_ = 0;  // The input with the bias or mask; 0 without one.
   float fill_;
   bool keeps_log_sums_;
   std::unique_ptr<LibraryAttention> forward_, backward_;
