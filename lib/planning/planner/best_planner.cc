@@ -50,17 +50,6 @@ Answer AnswerOf(const PlanProblem& problem, const BestSolution& solution,
   return answer;
 }
 
-// Returns the plan with the lowest peak, which is above the budget, and what is proven about that
-// peak.
-template <typename Search>
-Result<Answer> FindMinPeakAnswer(const PlanProblem& problem, const PeakBound& known,
-                                 Search* search) {
-  CKPLAN_ASSIGN_OR_RETURN(const BestSolution least, search->FindMin());
-  Answer answer = AnswerOf(problem, least, {});
-  answer.note = ProofText(known.bytes > *problem.budget ? known : least.least_peak, problem);
-  return answer;
-}
-
 // Searches for plans with a lower peak within the allowed added time, until they are proven not to
 // exist or the search ends.
 Result<Answer> ProveMinPeak(const PlanProblem& problem, Answer answer, const SolveLimits& limits) {
@@ -92,7 +81,7 @@ Result<Answer> ProveMinPeak(const PlanProblem& problem, Answer answer, const Sol
 
 // Search is BestSearch, or MicroBatchSearch with several micro-batches in flight.
 template <typename Search>
-Result<Answer> SolveBySearch(const PlanProblem& problem, const SolveLimits& limits) {
+Result<WithinBudget> SolveBySearch(const PlanProblem& problem, const SolveLimits& limits) {
   std::optional<Search> search;
   const auto solve = [&]() -> Result<BestSolution> {
     const StopScope scope(limits.stop);
@@ -105,10 +94,7 @@ Result<Answer> SolveBySearch(const PlanProblem& problem, const SolveLimits& limi
   Result<BestSolution> solution = CatchStop(solve);
   const bool is_stopped = limits.stop.stop_requested();
   if (solution.ok() && !solution->schedule && !is_stopped) {
-    return CatchStop([&] {
-      const StopScope scope(limits.stop);
-      return FindMinPeakAnswer(problem, solution->least_peak, &*search);
-    });
+    return WithinBudget{std::nullopt, solution->least_peak};
   }
   // From here on, a stop must not discard the plan.
   const StopsSuspended whole;
@@ -117,16 +103,78 @@ Result<Answer> SolveBySearch(const PlanProblem& problem, const SolveLimits& limi
   if (!solution->schedule) return MakeError(ErrorCode::kTimeout, "stopped");
   Answer answer = AnswerOf(problem, *solution, search->CurveToShow(*solution));
   if (is_stopped) answer.guarantee.insert(0, kStoppedEarly);
-  return answer;
+  return WithinBudget{std::move(answer), solution->least_peak};
+}
+
+// Without a budget, there always is an answer.
+Result<WithinBudget> Search(const PlanProblem& problem, const SolveLimits& limits) {
+  if (problem.step.is_joint()) return SolveJointByBest(problem, limits);
+  return problem.step.micro_batches() > 1 ? SolveBySearch<MicroBatchSearch>(problem, limits)
+                                          : SolveBySearch<BestSearch>(problem, limits);
+}
+
+Result<Answer> SearchForMinPeak(const PlanProblem& problem, SearchEffort effort,
+                                const SolveLimits& limits) {
+  PlanRequest request = problem.request;
+  PeakBudgetIn(&request).kind = Budget::Kind::kMin;
+  request.effort = effort;
+  PlanProblem for_min{problem.step, request};
+  for_min.minimizes_peak = true;
+  for_min.is_recomputed = problem.is_recomputed;
+  for_min.rules = problem.rules;
+  for_min.offload = problem.offload;
+  CKPLAN_ASSIGN_OR_RETURN(WithinBudget found, Search(for_min, limits));
+  CKPLAN_CHECK(found.answer.has_value(), "there is a plan with the lowest peak");
+  return *std::move(found.answer);
+}
+
+// Removes what a plan for its own peak proves about its time, because plans within a larger budget
+// may be faster.
+void ResetTimeProof(const PlanProblem& problem, Cost overhead, Answer* answer) {
+  answer->is_optimal = overhead == Cost(0);
+  answer->lower_bound = Cost(0);
+  answer->certificate->proof = OverheadProof::kRunOnce;
+  answer->certificate->scope = BoundScope::kAnyOrder;
+  answer->guarantee =
+      GuaranteeOf(problem, BoundScope::kAnyOrder, answer->is_optimal, overhead.count());
+}
+
+// Returns the plan with the lowest peak found after a search within the budget found no plan. It
+// doesn't depend on the budget, nor on what that search found, so the peak that a refusal or a
+// request for the lowest peak names is a budget with a plan. Thus the plan may even fit.
+Result<Answer> FindMinPeakAnswer(const PlanProblem& problem, const PeakBound& known,
+                                 const SolveLimits& limits) {
+  Simulator simulator(problem.step);
+  const bool is_proven = known.bytes > *problem.budget;
+  std::optional<Answer> least;
+  Simulation of_least;
+  // Without a proof, a request for the lowest peak might find a plan that fits.
+  for (const SearchEffort effort : {SearchEffort::kQuick, problem.request.effort}) {
+    CKPLAN_ASSIGN_OR_RETURN(Answer found, SearchForMinPeak(problem, effort, limits));
+    Simulation of_found = simulator.Run(found.schedule).value();
+    if (!least || of_found.peak < of_least.peak) {
+      least = std::move(found);
+      of_least = std::move(of_found);
+    }
+    const bool fits = of_least.peak <= *problem.budget;
+    if (fits || is_proven || effort == problem.request.effort) break;
+  }
+  if (of_least.peak < *problem.budget) ResetTimeProof(problem, of_least.overhead, &*least);
+  if (of_least.peak > *problem.budget) {
+    if (limits.stop.stop_requested()) return MakeError(ErrorCode::kTimeout, "stopped");
+    least->note = ProofText(is_proven ? known : least->certificate->peak, problem);
+  }
+  return *std::move(least);
 }
 
 }  // namespace
 
 Result<Answer> SolveByBest(const PlanProblem& problem, const SolveLimits& limits) {
-  Result<Answer> answer = problem.step.is_joint() ? SolveJointByBest(problem, limits)
-                          : problem.step.micro_batches() > 1
-                              ? SolveBySearch<MicroBatchSearch>(problem, limits)
-                              : SolveBySearch<BestSearch>(problem, limits);
+  CKPLAN_ASSIGN_OR_RETURN(WithinBudget found, Search(problem, limits));
+  if (!found.answer) {
+    return CatchStop([&] { return FindMinPeakAnswer(problem, found.least_peak, limits); });
+  }
+  Result<Answer> answer = *std::move(found.answer);
   if (!answer.ok() || !problem.most_added || limits.stop.stop_requested()) return answer;
   Result<Answer> proven = CatchStop([&] { return ProveMinPeak(problem, *answer, limits); });
   return proven.ok() ? proven : answer;

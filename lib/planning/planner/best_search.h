@@ -78,10 +78,6 @@ class BestSearch {
   // Returns the plan with the lowest peak found, and the least time for that peak.
   Result<BestSolution> SolveForMinPeak();
 
-  // Returns a plan with the lowest peak found, and a bound on the peak in the graph's own order or,
-  // if the request allows it, in any order.
-  Result<BestSolution> FindMin();
-
   // Returns the plan with the lowest peak found that adds at most `most_added`, and little time for
   // that peak. Also finds the plan with the lowest peak of all, and plans for the other added times
   // that the user sees (lib/planning/plan/added_time.h).
@@ -135,6 +131,9 @@ class BestSearch {
                                      const BestWork& work, const std::vector<Schedule>& starts,
                                      const BestOutcome* before) const;
   Result<Done> SolveInAnyOrder(SearchEffort effort, Bytes budget, Progress* progress);
+  // Returns a plan with the lowest peak found, and a bound on the peak in the graph's own order or,
+  // if the request allows it, in any order.
+  Result<BestSolution> FindMin();
   Result<BestSolution> FindMinInAnyOrder(const BestSolution& known);
   std::vector<OrderedProblem> FindOtherOrders(Bytes budget, const BestSolution& own,
                                               const std::optional<Schedule>& known,

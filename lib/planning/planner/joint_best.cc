@@ -181,20 +181,20 @@ class CurveSearch {
   TradeOffCurve* const curve_;
 };
 
-// Solves the problem without its link to the host.
-Result<Answer> SolveOnDevice(PlanProblem problem, const SolveLimits& limits) {
-  problem.offload = nullptr;
-  return SolveJointByBest(problem, limits);
+// Solves a problem without a link to the host.
+Result<WithinBudget> SolveWithinBudget(const PlanProblem& problem, const SolveLimits& limits) {
+  BestProblem shared(problem.step.joint(), problem.is_recomputed);
+  BestOptions options;
+  options.budget = problem.budget->count();
+  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best,
+                          SolveBestWithin(problem, &shared, options, limits));
+  WithinBudget found{std::nullopt, best.least_peak};
+  if (best.runs) found.answer = AnswerFrom(problem, best);
+  return found;
 }
 
-}  // namespace
-
-Result<Answer> SolveJointByBest(const PlanProblem& problem, const SolveLimits& limits) {
-  if (problem.offload != nullptr) {
-    if (problem.budget) return SolveOffloadWithin(problem, limits);
-    CKPLAN_ASSIGN_OR_RETURN(const Answer without, SolveOnDevice(problem, limits));
-    return SolveOffloadWithoutBudget(without.schedule, problem, limits);
-  }
+// The same without a budget.
+Result<Answer> SolveWithoutBudget(const PlanProblem& problem, const SolveLimits& limits) {
   BestProblem shared(problem.step.joint(), problem.is_recomputed);
   BestOptions options;
   options.work = WorkOf(problem.request.effort);
@@ -204,16 +204,29 @@ Result<Answer> SolveJointByBest(const PlanProblem& problem, const SolveLimits& l
     of_curve.balance.reset();
     return CurveSearch(of_curve, &shared, options).SolveForBalance(*problem.balance, limits);
   }
-  if (!problem.budget) return CurveSearch(problem, &shared, options).Solve(limits);
-  options.budget = problem.budget->count();
-  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best,
-                          SolveBestWithin(problem, &shared, options, limits));
-  if (best.runs) return AnswerFrom(problem, best);
-  options.work = kQuickWork;
-  CKPLAN_ASSIGN_OR_RETURN(Answer least, SolveBestForMinPeak(problem, &shared, options, limits));
-  const bool is_proven = best.least_peak.bytes > *problem.budget;
-  least.note = ProofText(is_proven ? best.least_peak : least.certificate->peak, problem);
-  return least;
+  return CurveSearch(problem, &shared, options).Solve(limits);
+}
+
+// Solves the problem without its link to the host.
+Result<Answer> SolveOnDevice(PlanProblem problem, const SolveLimits& limits) {
+  problem.offload = nullptr;
+  return SolveWithoutBudget(problem, limits);
+}
+
+}  // namespace
+
+Result<WithinBudget> SolveJointByBest(const PlanProblem& problem, const SolveLimits& limits) {
+  if (problem.budget) {
+    return problem.offload != nullptr ? SolveOffloadWithin(problem, limits)
+                                      : SolveWithinBudget(problem, limits);
+  }
+  CKPLAN_ASSIGN_OR_RETURN(Answer answer, problem.offload != nullptr
+                                             ? SolveOnDevice(problem, limits)
+                                             : SolveWithoutBudget(problem, limits));
+  if (problem.offload != nullptr) {
+    CKPLAN_ASSIGN_OR_RETURN(answer, SolveOffloadWithoutBudget(answer.schedule, problem, limits));
+  }
+  return WithinBudget{std::move(answer), {}};
 }
 
 Result<std::vector<CurvePoint>> TraceJointCurveByBest(const PlanProblem& problem,

@@ -11,11 +11,11 @@
 
 namespace ckplan {
 
-// Returns the fastest plan within the budget or, if none fits, the plan with the lowest peak. A
-// problem without a budget gets the plan with the lowest peak that adds at most
-// kAddedPercentWithoutBudget (lib/planning/plan/added_time.h). For a balance, returns the plan with
-// the lowest product of peak and time found.
-Result<Answer> SolveJointByBest(const PlanProblem& problem, const SolveLimits& limits);
+// Returns the fastest plan found within the budget, if any. A problem without a budget gets the
+// plan with the lowest peak that adds at most kAddedPercentWithoutBudget
+// (lib/planning/plan/added_time.h). For a balance, returns the plan with the lowest product of peak
+// and time found.
+Result<WithinBudget> SolveJointByBest(const PlanProblem& problem, const SolveLimits& limits);
 
 // Returns the curve of memory against time for a problem without a budget. Each point is a plan;
 // more memory costs less time.

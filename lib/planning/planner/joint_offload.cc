@@ -123,7 +123,6 @@ class OffloadBudgetSearch {
     answer.lower_bound = Cost(found_->lower_bound);
     answer.certificate =
         Certificate{found_->proof, found_->scope, Cost(0), found_->least_peak, Bytes(0)};
-    if (!found_->best) answer.note = ProofText(found_->least_peak, problem_);
     return answer;
   }
 
@@ -335,17 +334,6 @@ Result<Answer> SolveOffloadOnCurve(const PlanProblem& problem, const Schedule& k
   return answer;
 }
 
-// Returns a plan with a lower peak than `nearest`, which exceeds the budget, if the search finds
-// one.
-Result<Answer> ImproveNearest(const PlanProblem& problem, Answer nearest) {
-  OffloadCurve curve(problem, nearest.schedule);
-  curve.plans().Refuse(problem.budget->count());
-  CKPLAN_RETURN_IF_ERROR(
-      KeepOnStop([&] { return curve.plans().SearchWithin(TradeOff::kAnyTime, kMinParts); }));
-  nearest.schedule = curve.plans().Least().schedule;
-  return nearest;
-}
-
 // Returns the best plan within the budget that can offload values to the host or, if none fits, the
 // plan with the lowest peak. It is at least as good as the plan for the same request without a
 // link: after a quick search for a plan without copies, skip the longer one only if no such plan
@@ -374,10 +362,12 @@ Result<Answer> SolveBestOffload(const PlanProblem& problem, const SolveLimits& l
 
 }  // namespace
 
-Result<Answer> SolveOffloadWithin(const PlanProblem& problem, const SolveLimits& limits) {
+Result<WithinBudget> SolveOffloadWithin(const PlanProblem& problem, const SolveLimits& limits) {
   CKPLAN_ASSIGN_OR_RETURN(Answer answer, SolveBestOffload(problem, limits));
+  WithinBudget found{std::nullopt, answer.certificate->peak};
   const Bytes peak = Simulator(problem.step).Run(answer.schedule).value().peak;
-  return peak <= *problem.budget ? std::move(answer) : ImproveNearest(problem, std::move(answer));
+  if (peak <= *problem.budget) found.answer = std::move(answer);
+  return found;
 }
 
 Result<Answer> SolveOffloadWithoutBudget(const Schedule& without, const PlanProblem& problem,

@@ -13,9 +13,8 @@
 
 namespace ckplan {
 
-// Requires a budget. Returns the best plan within it or, if none is found, the plan with the lowest
-// peak found.
-Result<Answer> SolveOffloadWithin(const PlanProblem& problem, const SolveLimits& limits);
+// Requires a budget. Returns the best plan within it, if one is found.
+Result<WithinBudget> SolveOffloadWithin(const PlanProblem& problem, const SolveLimits& limits);
 
 // Solves a problem without a budget. `without` is the plan for the same problem without a link.
 Result<Answer> SolveOffloadWithoutBudget(const Schedule& without, const PlanProblem& problem,

@@ -1,6 +1,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -203,6 +204,54 @@ TEST_CASE("joint planner: every algorithm's least budget is the least of all, tr
       CheckEveryBudget(RandomJointGraph(rng, options), request);
     }
   }
+}
+
+// Checks that there is a plan within the least budget, and within those that refusals name. Returns
+// the number of refusals.
+int CheckNamedBudgets(const JointGraph& graph, PlanRequest request) {
+  request.budget = {Budget::Kind::kMin, Bytes(0), 0};
+  std::vector<Bytes> named = {MakePlan(graph, request, {}).value().figures.peak};
+  for (const int64_t percent : {60, 97}) {
+    request.budget = Budget::Of(Bytes(named.front().count() * percent / 100));
+    const Result<Plan> refused = MakePlan(graph, request, {});
+    if (refused.ok()) continue;
+    named.emplace_back(std::stoll(refused.error().remedy.settings.at(0).value));
+  }
+  const size_t refusals = named.size() - 1;
+  std::sort(named.begin(), named.end());
+  named.erase(std::unique(named.begin(), named.end()), named.end());
+  for (const Bytes budget : named) {
+    CAPTURE(budget.count());
+    request.budget = Budget::Of(budget);
+    const Result<Plan> plan = MakePlan(graph, request, {});
+    REQUIRE(plan.ok());
+    CHECK(plan->figures.peak <= budget);
+    CHECK(CheckPlan(graph, *plan).empty());
+    if (plan->figures.lower_bound_cost) {
+      CHECK(*plan->figures.lower_bound_cost <= plan->figures.overhead);
+    }
+  }
+  return static_cast<int>(refusals);
+}
+
+TEST_CASE("joint planner: what the least budget or a refusal names is a budget with a plan") {
+  PlanRequest request;
+  request.algorithm = kBestAlgorithm;
+  int refusals = 0;
+  request.effort = SearchEffort::kQuick;
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    RandomJointOptions options;
+    options.ops = static_cast<int>(rng.Between(8, 16));
+    options.max_bytes = 4000;
+    refusals += CheckNamedBudgets(RandomJointGraph(rng, options), request);
+  }
+  CHECK(refusals > 6);
+  if (kHasSanitizers) return;
+  // A vision transformer with two blocks: the search within its lowest peak finds no plan.
+  const Source vit = LoadSource("testdata/regress/joint_vit.json", request).value();
+  CHECK(CheckNamedBudgets(*vit.joint, request) == 2);
 }
 
 // Returns how often loops poll for a stop. Each program polls once for each of its moments.

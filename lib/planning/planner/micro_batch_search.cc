@@ -101,7 +101,7 @@ Result<Done> MicroBatchSearch::TryGrid() {
 }
 
 // Lowers the lowest peak found as long as a search for one byte less succeeds. Otherwise Solve,
-// which starts with such a search, could find a lower peak than FindMin.
+// which starts with such a search, could find a lower peak than SolveForMinPeak.
 Result<Done> MicroBatchSearch::LowerMinPeak() {
   for (Bytes least = LowestPeakFound().point.peak;;) {
     CKPLAN_RETURN_IF_ERROR(Try(least - Bytes(1), &search_));
@@ -242,7 +242,7 @@ Result<BestSolution> MicroBatchSearch::Solve(Bytes budget) {
   return solution;
 }
 
-Result<BestSolution> MicroBatchSearch::FindMin() {
+Result<BestSolution> MicroBatchSearch::SolveForMinPeak() {
   CKPLAN_RETURN_IF_ERROR(TryGrid());
   return SolutionWithoutProof(LowestPeakFound());
 }

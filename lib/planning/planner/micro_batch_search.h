@@ -45,8 +45,7 @@ class MicroBatchSearch {
   // solution without a schedule.
   Result<BestSolution> Solve(Bytes budget);
   // Returns the plan with the lowest memory found.
-  Result<BestSolution> FindMin();
-  Result<BestSolution> SolveForMinPeak() { return FindMin(); }
+  Result<BestSolution> SolveForMinPeak();
   // Returns the plan with the lowest memory found that adds at most `most_added`.
   Result<BestSolution> SolveWithinAddedTime(Cost most_added);
   // Returns the plan with the best balance found.

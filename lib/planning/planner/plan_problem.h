@@ -71,4 +71,10 @@ struct Answer {
   Objective objective = Objective::kTime;
 };
 
+// The outcome of a search for a plan within a budget.
+struct WithinBudget {
+  std::optional<Answer> answer;  // Unset if no plan was found.
+  PeakBound least_peak;          // No plan has a lower peak.
+};
+
 }  // namespace ckplan

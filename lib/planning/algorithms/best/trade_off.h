@@ -88,8 +88,6 @@ class TradeOff {
 
   // Adds a known plan.
   void Add(Schedule schedule);
-  // Keeps later searches from looking for plans within this budget.
-  void Refuse(int64_t budget) { refusals_.push_back({budget, kAnyTime}); }
 
   // Searches for the lowest peak of plans that add at most `most_added` time, to within 1 /
   // `close_parts` of the first plan's peak.

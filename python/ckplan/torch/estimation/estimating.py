@@ -269,10 +269,8 @@ def _plan_for_device(measured: MeasuredStep, found: Estimate, effort: str) -> No
         except ckplan.InfeasibleError as error:
             if error.least_bytes is None:
                 break
-            least, is_least = _least_plan(found.graph, effort, error.least_bytes), True
-            if least is None:
-                break
-            plan = least
+            plan = plan_calls.best_plan(found.graph, effort, budget=error.least_bytes)
+            is_least = True
         found.plan, found.planned = plan, measured.need(plan_calls.steps_of(plan))
         found.added_share = plan["result"]["overhead_cost"] / (plan_calls.step_cost(plan) or 1)
         if is_least or found.planned.bytes <= found.memory_bytes:
@@ -283,21 +281,6 @@ def _plan_for_device(measured: MeasuredStep, found: Estimate, effort: str) -> No
     elif found.planned.bytes > found.memory_bytes:
         found.notes.append("no plan was found that fits; the last one tried is shown")
         _try_expandable(measured, found, plan_calls.steps_of(found.plan))
-
-
-def _least_plan(graph: bytes, effort: str, budget: int) -> dict[str, Any] | None:
-    """Returns a plan with about the least budget.
-
-    The least that one search names may be out of reach for the next.
-    """
-    for _ in range(_ATTEMPTS):
-        try:
-            return plan_calls.best_plan(graph, effort, budget=budget)
-        except ckplan.InfeasibleError as error:
-            if error.least_bytes is None or error.least_bytes <= budget:
-                return None
-            budget = error.least_bytes
-    return None
 
 
 def _try_expandable(measured: MeasuredStep, found: Estimate, steps: list[int]) -> None:
