@@ -25,6 +25,7 @@
 #include "lib/files/model/signature.h"
 #include "lib/problem/cost/cost_model.h"
 #include "lib/problem/ops/backward_reads.h"
+#include "lib/problem/ops/op_checks.h"
 #include "lib/problem/ops/op_hint.h"
 #include "lib/problem/ops/op_table.h"
 #include "lib/problem/ops/work.h"
@@ -253,7 +254,8 @@ class Lowerer {
       AddPassthrough(operation, own, node);
       // PyTorch computes a weight's whole gradient before adding it to that of another use.
       if (IsEager()) {
-        node.backward_workspace = std::max(own.added_gradients, EagerTemporaries(own.spec));
+        node.backward_workspace = std::max(
+            own.added_gradients, EagerTemporaries(own.spec) + ClampMasks(operation, own.spec));
       }
     }
     AddInPlace(operation, own, node);
@@ -266,6 +268,16 @@ class Lowerer {
       unknown_[node.op].push_back(node.name);
     }
     nodes_[index] = parts_.nodes.push_back(std::move(node));
+  }
+
+  // PyTorch's clamp compares its input with each bound in backward. hardtanh and relu6 are exported
+  // as a Clip as well, but have a kernel for their gradient.
+  Bytes ClampMasks(const ModelOperation& operation, const OpSpec& spec) const {
+    if (spec.type != "Clip" || !OriginOf(model_, operation).target.starts_with("aten.clamp")) {
+      return Bytes(0);
+    }
+    const int64_t bounds = spec.input(1).is_present + spec.input(2).is_present;
+    return Bytes(SaturatingProduct({bounds, spec.output(0).elements()}));
   }
 
   void AddInputsOf(const ModelOperation& operation, const OperationFacts& own, Node& node) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -43,7 +44,7 @@ class Restorer {
       if (!operation.is_standard() || !own.is_live || !own.is_batch) continue;
       const std::string& type = operation.type();
       if (type == "Mul") {
-        static_cast<void>(RestoreGated(i) || RestoreGelu(i) || RestoreElu(i));
+        static_cast<void>(RestoreGated(i) || RestoreGelu(i) || RestoreElu(i) || RestoreMasked(i));
       } else if (type == "Div") {
         RestoreGelu(i);
       } else if (type == "Where") {
@@ -304,6 +305,42 @@ class Restorer {
       if (DimsOf(other) != DimsOf(operation.outputs[0])) continue;
       operation.inputs[position] = expand->inputs[0];
     }
+  }
+
+  // Mul(x, Cast(mask)): PyTorch multiplies by booleans as they are, and saves them. The exporter
+  // adds the cast; one that the program makes has another origin.
+  bool RestoreMasked(size_t index) {
+    const ModelOperation& product = model_.operations[index];
+    for (const size_t position : {size_t{0}, size_t{1}}) {
+      const ModelOperation* const cast = ProducerOfType(product.input(position), "Cast");
+      const ValueIndex x = product.input(1 - position);
+      if (!IsTorch(autograd_) || cast == nullptr || x == kNoValue) continue;
+      const ValueIndex mask = cast->input(0);
+      const bool is_mask = TensorTypeOf(model_.value(mask).elem_type) == TensorType::kBool;
+      if (!is_mask || DimsOf(x) != DimsOf(product.outputs[0])) continue;
+      if (!OriginOf(model_, *cast).Is("prims.convert_element_type")) continue;
+      return Replace({index}, NodeOfType("Where"), {mask, x, ZeroBefore(index, x)});
+    }
+    return false;
+  }
+
+  // Inserts a zero of this value's type.
+  ValueIndex ZeroBefore(size_t reader, ValueIndex like) {
+    const std::string name = model_.operations[reader].name + ":zero";
+    const ValueIndex zero = made_.NewValue(name, like);
+    ModelValue& value = model_.value(zero);
+    value.dims = {};
+    value.bytes = Bytes(BitsOf(TensorTypeOf(value.elem_type)) / 8);
+    value.constant = std::make_unique<ConstantValue>();
+    value.constant->elem_type = value.elem_type;
+    value.constant->reals = {0};
+    onnx::NodeProto node = NodeOfType("Constant");
+    onnx::AttributeProto& contents = *node.add_attribute();
+    contents.set_name("value");
+    contents.set_type(onnx::AttributeProto::TENSOR);
+    *contents.mutable_t() = MakeTensor(*value.constant);
+    made_.InsertBefore(reader, std::move(node), name, {}, {zero}, 0);
+    return zero;
   }
 
   // ---- Softmax and losses -----------------------------------------------------------------------

@@ -16,6 +16,7 @@
 //
 //   Where(IsNaN(p), 0, p) after a Softmax                          the Softmax
 //   Add, Sub, Mul or Div that reads an Expand                      the same, of what is expanded
+//   Mul(x, Cast(b)) of booleans that the exporter cast             Where(b, x, 0)
 //   SoftmaxCrossEntropyLoss                                        LogSoftmax,
 //   NegativeLogLikelihoodLoss
 //

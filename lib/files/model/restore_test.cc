@@ -117,6 +117,33 @@ TEST_CASE("restore: an ELU loses its scales of 1, and a clamp is a Clip") {
   CHECK(operators(both, {}) == "MatMul Max Min");
 }
 
+TEST_CASE("restore: a product with booleans saves them if only the exporter cast them") {
+  const std::string body = "m = Greater(h, zero_const) c = Cast<to = 1>(m) y = Mul(c, h)";
+  const auto operators = [&body](const std::string& cast, Autograd autograd) {
+    return OperatorsOf(body, {"gt aten.gt.Scalar", cast, "mul aten.mul.Tensor"}, autograd,
+                       ", float zero_const = {0}");
+  };
+  const std::string by_exporter = "cast prims.convert_element_type.default";
+  CHECK(operators(by_exporter, Autograd::kTorchCuda) == "MatMul Greater Where");
+  CHECK(operators(by_exporter, Autograd::kMinimal) == "MatMul Greater Cast Mul");
+  CHECK(operators("to aten._to_copy.default", Autograd::kTorchCuda) == "MatMul Greater Cast Mul");
+}
+
+TEST_CASE("restore: the gradient of a clamp compares with each bound, unlike that of a ReLU6") {
+  const auto workspace = [](const std::string& body, const std::string& target) {
+    onnx::ModelProto proto =
+        ParseGraph(Graph(body, ", float low_const = {0}, float high_const = {6}"));
+    SetOrigins(proto, {"linear aten.linear.default", "clip " + target});
+    const auto lowered = LowerProto(proto, Restored(Autograd::kTorchCuda), Autograd::kTorchCuda);
+    const IdVector<NodeId, Node>& nodes = lowered.graph.nodes();
+    return nodes[NodeId(1)].backward_workspace.count();
+  };
+  const std::string both = "y = Clip(h, low_const, high_const)";
+  CHECK(workspace(both, "aten.clamp.default") == 2 * 8);
+  CHECK(workspace("y = Clip(h, low_const)", "aten.clamp_min.default") == 8);
+  CHECK(workspace(both, "aten.hardtanh.default") == 0);
+}
+
 TEST_CASE("restore: what reads an expanded tensor reads it before, for PyTorch's autograd") {
   const std::string body =
       "s = ReduceSum<keepdims = 1>(h, axes) e = Expand(s, shape) y = Div(h, e)";
