@@ -2,13 +2,18 @@
 // lib/planning/algorithms/best solves like any other joint graph.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
+#include "lib/planning/plan/constraints.h"
 #include "lib/planning/plan/curve_point.h"
+#include "lib/planning/plan/request.h"
 #include "lib/planning/plan/solver.h"
+#include "lib/planning/planner/best_search.h"
 #include "lib/planning/planner/plan_problem.h"
 #include "lib/problem/schedule/training_step.h"
 
@@ -26,10 +31,38 @@ namespace ckplan {
 // than one that does not.
 Result<Answer> SolveByBest(const PlanProblem& problem, const SolveLimits& limits);
 
-// Returns the first plan of this search that fits the budget, which must be given, and adds no more
-// than `enough`. If there is none, returns the best plan that it finds, or nothing if none fits.
-Result<std::optional<Answer>> SolveByBestUntil(const PlanProblem& problem, Cost enough,
-                                               const SolveLimits& limits);
+// How far a search goes. kCurve: only the curve of the graph's own order is read.
+enum class SearchDepth : uint8_t { kCurve, kWhole };
+
+// Searches for plans of one step that fit a budget and add no more than `enough`.
+class BestUntil {
+ public:
+  // The request may have any budget. Keeps references to it and to the limits.
+  BestUntil(const PlanRequest& request, Cost enough, const SolveLimits& limits)
+      : request_(request), enough_(enough), limits_(limits) {}
+
+  Cost enough() const { return enough_; }
+  const SolveLimits& limits() const { return limits_; }
+
+  // Returns the first plan of SolveByBest that fits the budget, which must be given, and adds no
+  // more than `enough`. If there is none, returns the best plan that it finds, or nothing if none
+  // fits. All problems must be the same but for their budgets. For a forward graph without
+  // constraints, a search begins with what those before have found.
+  Result<std::optional<Answer>> Solve(const PlanProblem& problem, SearchDepth depth);
+
+  // Returns the peak of a plan that the searches have found, or would with this peak as the budget,
+  // and that `fits` accepts.
+  std::optional<Bytes> PeakThatFits(
+      const std::function<bool(const Schedule& schedule, Bytes peak)>& fits) {
+    return search_ && !HasConstraints(request_) ? search_->PeakThatFits(fits) : std::nullopt;
+  }
+
+ private:
+  const PlanRequest& request_;
+  const Cost enough_;
+  const SolveLimits& limits_;
+  std::optional<BestSearch> search_;
+};
 
 // Returns the curve from which the plan without a budget is chosen, with more points. There is a
 // plan for each point, and points with more memory cost less time.

@@ -155,6 +155,24 @@ Result<BestSolution> BestSearch::Solve(Bytes budget, const std::optional<Schedul
   return std::move(progress.best);
 }
 
+Result<BestSolution> BestSearch::SolveByCurve(Bytes budget) {
+  BestWork work = kQuickWork;
+  work.programs = work.moves = 0;
+  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome outcome,
+                          SolveExpansion(expansion_, &own_problem_, budget, work, {}, nullptr));
+  return SolutionFrom(outcome, expansion_, BoundScope::kOwnOrder);
+}
+
+std::optional<Bytes> BestSearch::PeakThatFits(
+    const std::function<bool(const Schedule& schedule, Bytes peak)>& fits) {
+  curve().ReadWithin(enough_->count(), kQuickCurve);
+  for (const TradeOffCurve::PlanOnCurve& plan : curve().plans()) {
+    if (plan.overhead > enough_->count()) continue;
+    if (fits(ScheduleOf(expansion_, plan.runs), Bytes(plan.peak))) return Bytes(plan.peak);
+  }
+  return std::nullopt;
+}
+
 // Returns whether more effort would neither find nor prove anything else.
 bool BestSearch::IsFinal(const Progress& progress) const {
   const BestSolution& best = progress.best;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -75,6 +76,14 @@ class BestSearch {
   // Returns the best plan found that the request allows. It is no worse than `known`, which must be
   // a plan within the budget. More effort continues from what less effort finds.
   Result<BestSolution> Solve(Bytes budget, const std::optional<Schedule>& known = std::nullopt);
+
+  // Reads the plan and what is proven about it off the curve of the graph's own order, and no more.
+  Result<BestSolution> SolveByCurve(Bytes budget);
+
+  // Looks for plans of little memory on that curve, and returns the lowest peak of those that add
+  // no more than `enough`, which must be given, and that `fits` accepts.
+  std::optional<Bytes> PeakThatFits(
+      const std::function<bool(const Schedule& schedule, Bytes peak)>& fits);
 
   // Returns the plan of the least peak found, with the least time for that peak.
   Result<BestSolution> SolveForLeastPeak();

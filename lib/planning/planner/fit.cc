@@ -302,7 +302,9 @@ class FitSearch {
     if (!IsWithin(percent, kept)) return std::optional<FitRow>();
     // Searches of `best` take too long to try more sizes than necessary.
     const bool is_by_best = request_.plan.algorithm == kBestAlgorithm;
-    const FitAllowance allowance = {memory(), percent, is_by_best ? 0 : kTriedBeyond};
+    const bool has_curve = is_by_best && !request_.plan.offload && !request_.plan.pipeline &&
+                           !models_.At(first_).value()->source.step().is_joint();
+    const FitAllowance allowance = {memory(), percent, is_by_best ? 0 : kTriedBeyond, has_curve};
     CKPLAN_ASSIGN_OR_RETURN(
         const std::optional<FitPlan> found,
         FindLargestPlan(&models_, allowance, std::max(kept, first_ - 1), limits_));

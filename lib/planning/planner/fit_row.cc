@@ -22,6 +22,12 @@ constexpr double kToleranceOfBounds = 0.02;
 // The least value of a count without a plan, whatever the rounding of its figures.
 constexpr double kJustTooMuch = 1 + std::numeric_limits<double>::epsilon();
 
+// How many larger sizes are tried beyond the first for which the curve alone has no plan.
+constexpr int64_t kTriedByCurve = 12;
+
+// Larger counts are tried at twice the distance after each series of this many plans.
+constexpr int kBeforeDoubling = 4;
+
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 double Ratio(Cost part, Cost whole) {
@@ -31,9 +37,10 @@ double Ratio(Cost part, Cost whole) {
 
 // Returns a plan that adds at most `enough`, whether or not it fits with the allocator.
 Result<PlanWithin> PlanWithinBudget(const SizedModel& sized, const PlanRequest& request,
-                                    Cost enough, const SolveLimits& limits) {
+                                    BestUntil* search, SearchDepth depth,
+                                    const SolveLimits& limits) {
   if (request.algorithm == kBestAlgorithm) {
-    return FindBestPlanWithin(sized.source.step(), request, enough, limits, PlanDetail::kFigures);
+    return FindBestPlanWithin(sized.source.step(), request, search, depth, PlanDetail::kFigures);
   }
   Result<Plan> plan = MakePlan(sized.source, request, limits);
   if (!plan.ok()) {
@@ -42,37 +49,45 @@ Result<PlanWithin> PlanWithinBudget(const SizedModel& sized, const PlanRequest& 
   }
   PlanWithin found;
   found.least_found = plan->figures.overhead;
-  if (plan->figures.overhead <= enough) found.plan = *std::move(plan);
+  if (plan->figures.overhead <= search->enough()) found.plan = *std::move(plan);
   return found;
 }
 
 // Returns a plan within the memory and the added time, in percent of a step. Where `best` has no
-// fallback plan, it has none. A fallback plan that adds little enough spares further attempts.
+// fallback plan, it has none.
 Result<PlanWithin> PlanAt(SizedModels& models, int64_t count, double added_percent,
-                          const SolveLimits& limits) {
+                          SearchDepth depth, const SolveLimits& limits) {
   CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models.At(count));
   if (sized == nullptr) return PlanWithin();
   const TrainingStep step = sized->source.step();
   const PlanRequest& request = sized->source.request;
   if (sized->least_need > request.memory.bytes) return PlanWithin();
-  const Cost enough = MostAdded(added_percent, sized->step);
-  CKPLAN_ASSIGN_OR_RETURN(PlanWithin found, PlanWithinBudget(*sized, request, enough, limits));
+  BestUntil search(request, MostAdded(added_percent, sized->step), limits);
+  CKPLAN_ASSIGN_OR_RETURN(PlanWithin found,
+                          PlanWithinBudget(*sized, request, &search, depth, limits));
   if (!found.plan) return found;
   MemoryAttempts attempts(step, request);
-  bool fits = attempts.Fits(*found.plan);
-  if (request.algorithm == kBestAlgorithm) {
-    CKPLAN_ASSIGN_OR_RETURN(std::optional<Plan> sure, FindFallbackPlan(step, request, limits));
-    if (!sure) return PlanWithin();
-    const Cost added = sure->figures.overhead;
-    if (!fits && added <= enough) return PlanWithin{std::move(sure), added};
-  }
-  while (!fits) {
-    const std::optional<PlanRequest> next = attempts.After(found.plan ? &*found.plan : nullptr);
+  const auto fits = [&](const Schedule& schedule, Bytes peak) {
+    return attempts.Fits(schedule, peak);
+  };
+  bool is_last = false;
+  while (!found.plan || !attempts.Fits(*found.plan)) {
+    std::optional<PlanRequest> next = attempts.After(found.plan ? &*found.plan : nullptr);
+    if (!next && !is_last) {
+      // Plans differ in what the allocator wastes, so one that was passed over may fit.
+      is_last = true;
+      const std::optional<Bytes> peak = search.PeakThatFits(fits);
+      if (peak) next = attempts.RequestFor(*peak);
+    }
     if (!next) return PlanWithin{std::nullopt, found.least_found};
-    CKPLAN_ASSIGN_OR_RETURN(found, PlanWithinBudget(*sized, *next, enough, limits));
-    fits = found.plan && attempts.Fits(*found.plan);
+    // A plan just above a budget that has none rarely fits.
+    if (!found.plan || is_last) depth = SearchDepth::kCurve;
+    CKPLAN_ASSIGN_OR_RETURN(found, PlanWithinBudget(*sized, *next, &search, depth, limits));
   }
-  return found;
+  if (request.algorithm != kBestAlgorithm) return found;
+  CKPLAN_ASSIGN_OR_RETURN(const std::optional<Plan> sure,
+                          FindFallbackPlan(step, request, limits, PlanDetail::kFigures));
+  return sure ? std::move(found) : PlanWithin();
 }
 
 // The value of a count is its added time as a fraction of the allowed added time.
@@ -88,10 +103,18 @@ class RowSearch {
     bounds.tolerance = kToleranceOfBounds;
     CKPLAN_ASSIGN_OR_RETURN(const LargestSize allowed, FindLargestSize(low, bounds));
     SizeSearch plans;
-    plans.measure = [this](int64_t count) { return SearchAt(count); };
     plans.reach = [this](int64_t fits) { return ReachFrom(fits); };
     plans.first_guess = allowed.fits.count;
     plans.parts = kExactCount;
+    if (allowance_.has_curve) {
+      plans.measure = [this](int64_t count) { return SearchAt(count, SearchDepth::kCurve); };
+      plans.look_beyond = kTriedByCurve;
+      if (allowed.does_not) plans.most = allowed.does_not->count - 1;
+      CKPLAN_ASSIGN_OR_RETURN(const LargestSize edge, FindLargestSize(low, plans));
+      CKPLAN_RETURN_IF_ERROR(ClimbFrom(edge.fits.count));
+      return std::move(found_);
+    }
+    plans.measure = [this](int64_t count) { return SearchAt(count, SearchDepth::kWhole); };
     plans.look_beyond = allowance_.look_beyond;
     CKPLAN_ASSIGN_OR_RETURN(const LargestSize edge, FindLargestSize(low, plans));
     if (found_) found_->next = edge.does_not ? edge.does_not->count : kMaxCount;
@@ -99,6 +122,30 @@ class RowSearch {
   }
 
  private:
+  // Whole searches take much longer where there is no plan, so they go up from the largest count
+  // for which the curve has a plan, which mostly is only a few counts away, until one finds none.
+  Result<Done> ClimbFrom(int64_t low) {
+    int64_t stride = 1;
+    int in_a_row = 0;
+    while (low < kMaxCount) {
+      const int64_t unit = std::max<int64_t>(1, low / kExactCount);
+      const int64_t next = std::min(kMaxCount, low + stride * unit);
+      CKPLAN_ASSIGN_OR_RETURN(const double value, SearchAt(next, SearchDepth::kWhole));
+      if (value <= 1) {
+        low = next;
+        if (++in_a_row % kBeforeDoubling == 0) stride *= 2;
+      } else if (stride > 1) {
+        stride = 1;
+        in_a_row = 0;
+      } else {
+        if (found_) found_->next = next;
+        return Done{};
+      }
+    }
+    if (found_) found_->next = kMaxCount;
+    return Done{};
+  }
+
   // Returns a lower bound on what plans in the model's order add. If plans may have another order,
   // it is no bound, but the search still starts from it.
   Result<double> BoundOf(int64_t count) {
@@ -111,10 +158,11 @@ class RowSearch {
   }
 
   // Returns what the best plan found adds.
-  Result<double> SearchAt(int64_t count) {
+  Result<double> SearchAt(int64_t count, SearchDepth depth) {
     CKPLAN_ASSIGN_OR_RETURN(PlanWithin within,
-                            PlanAt(models_, count, allowance_.added_percent, limits_));
-    if (!within.least_found) return kNever;
+                            PlanAt(models_, count, allowance_.added_percent, depth, limits_));
+    // Where the curve has no plan, its best one says little of how far away the edge is.
+    if (!within.least_found || (!within.plan && depth == SearchDepth::kCurve)) return kNever;
     CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models_.At(count));
     const double value = PartOfMost(Ratio(*within.least_found, sized->step));
     if (!within.plan) return std::max(value, kJustTooMuch);
@@ -159,7 +207,12 @@ Result<std::optional<FitPlan>> FindLargestPlan(SizedModels* models, const FitAll
 Result<bool> HasPlan(SizedModels* models, int64_t count, const SolveLimits& limits) {
   CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models->At(count));
   if (sized == nullptr) return false;
-  const Result<Plan> plan = MakePlan(sized->source, sized->source.request, limits);
+  const PlanRequest& request = sized->source.request;
+  CKPLAN_ASSIGN_OR_RETURN(
+      const std::optional<Plan> sure,
+      FindFallbackPlan(sized->source.step(), request, limits, PlanDetail::kFigures));
+  if (sure || request.algorithm == kBestAlgorithm) return sure.has_value();
+  const Result<Plan> plan = MakePlan(sized->source, request, limits);
   if (!plan.ok() && plan.error().code != ErrorCode::kInfeasible) return plan.error();
   return plan.ok();
 }

@@ -29,6 +29,8 @@ struct FitAllowance {
   Bytes memory;
   double added_percent = 0;
   int64_t look_beyond = 0;  // SizeSearch::look_beyond.
+  // `best` plans, and can read plans off a curve: that takes a small part of its whole search.
+  bool has_curve = false;
 };
 
 // Returns the largest size above `start` for which `best` finds a plan within the allowance; it

@@ -11,6 +11,7 @@
 #include "lib/planning/plan/accounting.h"
 #include "lib/planning/plan/optimizer_state.h"
 #include "lib/planning/plan/outside.h"
+#include "lib/planning/planner/best_planner.h"
 #include "lib/planning/planner/planner.h"
 
 namespace ckplan {
@@ -101,8 +102,8 @@ MemoryAttempts::MemoryAttempts(const TrainingStep& step, const PlanRequest& requ
       request_(request),
       constants_(TotalConstants(step.constants(), OptimizerState(request, step.optimized()))) {}
 
-bool MemoryAttempts::Fits(const Plan& plan) const {
-  return FitsMemory({step_, request_, Bytes(0)}, plan.schedule, plan.figures.peak);
+bool MemoryAttempts::Fits(const Schedule& schedule, Bytes peak) const {
+  return FitsMemory({step_, request_, Bytes(0)}, schedule, peak);
 }
 
 std::optional<PlanRequest> MemoryAttempts::After(const Plan* plan) {
@@ -161,7 +162,7 @@ PlanRequest KeepAllRequest(PlanRequest request) {
 }
 
 Result<std::optional<Plan>> FindFallbackPlan(const TrainingStep& step, const PlanRequest& request,
-                                             const SolveLimits& limits) {
+                                             const SolveLimits& limits, PlanDetail detail) {
   using Found = std::optional<Plan>;
   constexpr Cost kAnyTime(std::numeric_limits<int64_t>::max() / 2);
   if (LeastNeed(step, request) > request.memory.bytes) return Found();
@@ -172,8 +173,10 @@ Result<std::optional<Plan>> FindFallbackPlan(const TrainingStep& step, const Pla
   if (request.algorithm != kBestAlgorithm) return Found();
   PlanRequest quick = request;
   quick.effort = SearchEffort::kQuick;
+  BestUntil search(quick, kAnyTime, limits);
   for (std::optional<PlanRequest> next = quick; next;) {
-    CKPLAN_ASSIGN_OR_RETURN(PlanWithin found, FindBestPlanWithin(step, *next, kAnyTime, limits));
+    CKPLAN_ASSIGN_OR_RETURN(PlanWithin found,
+                            FindBestPlanWithin(step, *next, &search, SearchDepth::kWhole, detail));
     if (found.plan && attempts.Fits(*found.plan)) return std::move(found.plan);
     next = attempts.After(found.plan ? &*found.plan : nullptr);
     if (next) next->effort = SearchEffort::kQuick;

@@ -20,6 +20,7 @@
 #include "lib/planning/plan/plan.h"
 #include "lib/planning/plan/request.h"
 #include "lib/planning/plan/solver.h"
+#include "lib/planning/planner/planner.h"
 #include "lib/problem/schedule/training_step.h"
 
 namespace ckplan {
@@ -31,16 +32,17 @@ class MemoryAttempts {
   MemoryAttempts(const TrainingStep& step, const PlanRequest& request);
 
   // Whether training by the plan fits the memory with everything that it needs.
-  bool Fits(const Plan& plan) const;
+  bool Fits(const Plan& plan) const { return Fits(plan.schedule, plan.figures.peak); }
+  bool Fits(const Schedule& schedule, Bytes peak) const;
   // Returns the request after a plan that does not fit, or after a request that has no plan (null).
   // Returns nothing if it is not worth another attempt.
   std::optional<PlanRequest> After(const Plan* plan);
+  PlanRequest RequestFor(Bytes peak) const;
 
  private:
   // Returns the largest peak to ask for after a plan that does not fit.
   std::optional<Bytes> PeakAfter(const Plan& plan);
   std::optional<Bytes> PeakBetween();
-  PlanRequest RequestFor(Bytes peak) const;
 
   const TrainingStep step_;
   const PlanRequest& request_;
@@ -61,7 +63,8 @@ PlanRequest KeepAllRequest(PlanRequest request);
 // the first plan that it finds with quick effort, whatever time it adds, for the memory or for a
 // smaller budget. Returns nothing if none of these fits. kTimeout: stopped.
 Result<std::optional<Plan>> FindFallbackPlan(const TrainingStep& step, const PlanRequest& request,
-                                             const SolveLimits& limits);
+                                             const SolveLimits& limits,
+                                             PlanDetail detail = PlanDetail::kWhole);
 
 // Returns the first plan by `make` that fits the request's memory, trying smaller and smaller
 // budgets, or else the plan of FindFallbackPlan. kInfeasible: neither fits; the remedy is a memory

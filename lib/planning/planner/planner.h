@@ -48,6 +48,9 @@ Result<Plan> MakePlan(const Source& source, const PlanRequest& request, const So
 Result<Plan> MakePlan(const TrainingStep& step, const PlanRequest& request,
                       const SolveLimits& limits, Shortage* shortage = nullptr);
 
+class BestUntil;
+enum class SearchDepth : uint8_t;
+
 // What a plan has. kFigures: its steps and figures only; its buffers have no places, so it has not
 // passed the checker, and is not to be given to anyone.
 enum class PlanDetail : uint8_t { kFigures, kWhole };
@@ -58,13 +61,12 @@ struct PlanWithin {
 };
 
 // Looks for a plan by `best` within the request's budget on the peak that adds no more time than
-// `enough`. The search is that of MakePlan, but it ends at the first such plan, or once it is
+// `search` allows. It is that of MakePlan, but it ends at the first such plan, or once it is
 // proven that there is none, and so takes less time. MakePlan adds no more time than `plan`, and if
 // there is no such plan, MakePlan finds none either. Exceptions are possible with other algorithms'
 // plans in other orders, because the search looks for them from what it has found so far.
 Result<PlanWithin> FindBestPlanWithin(const TrainingStep& step, const PlanRequest& request,
-                                      Cost enough, const SolveLimits& limits,
-                                      PlanDetail detail = PlanDetail::kWhole);
+                                      BestUntil* search, SearchDepth depth, PlanDetail detail);
 
 // Returns peak and overhead of the algorithm's plans for its least peak and the budgets of a curve
 // (CurveBudgets in peak_budget.h). For `best`, returns what it finds in its
