@@ -22,8 +22,9 @@ constexpr double kToleranceOfBounds = 0.02;
 // The least value of a count without a plan, whatever the rounding of its figures.
 constexpr double kJustTooMuch = 1 + std::numeric_limits<double>::epsilon();
 
-// How many larger sizes are tried beyond the first for which the curve alone has no plan.
-constexpr int64_t kTriedByCurve = 12;
+// How many larger counts are tried after one for which the curve alone has no plan: the allocator
+// may waste less for them.
+constexpr int64_t kTriedByCurve = 8;
 
 // Larger counts are tried at twice the distance after each series of this many plans.
 constexpr int kBeforeDoubling = 4;
@@ -54,7 +55,8 @@ Result<PlanWithin> PlanWithinBudget(const SizedModel& sized, const PlanRequest& 
 }
 
 // Returns a plan within the memory and the added time, in percent of a step. Where `best` has no
-// fallback plan, it has none.
+// fallback plan, it has none. In a whole search, a fallback plan that adds little enough spares
+// further attempts.
 Result<PlanWithin> PlanAt(SizedModels& models, int64_t count, double added_percent,
                           SearchDepth depth, const SolveLimits& limits) {
   CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models.At(count));
@@ -70,6 +72,15 @@ Result<PlanWithin> PlanAt(SizedModels& models, int64_t count, double added_perce
   const auto fits = [&](const Schedule& schedule, Bytes peak) {
     return attempts.Fits(schedule, peak);
   };
+  const bool is_by_best = request.algorithm == kBestAlgorithm;
+  std::optional<Plan> sure;
+  if (is_by_best && depth == SearchDepth::kWhole) {
+    CKPLAN_ASSIGN_OR_RETURN(sure, FindFallbackPlan(step, request, limits, PlanDetail::kFigures));
+    if (!sure) return PlanWithin();
+    const Cost added = sure->figures.overhead;
+    if (added <= search.enough() && !attempts.Fits(*found.plan))
+      return PlanWithin{std::move(sure), added};
+  }
   bool is_last = false;
   while (!found.plan || !attempts.Fits(*found.plan)) {
     std::optional<PlanRequest> next = attempts.After(found.plan ? &*found.plan : nullptr);
@@ -84,9 +95,8 @@ Result<PlanWithin> PlanAt(SizedModels& models, int64_t count, double added_perce
     if (!found.plan || is_last) depth = SearchDepth::kCurve;
     CKPLAN_ASSIGN_OR_RETURN(found, PlanWithinBudget(*sized, *next, &search, depth, limits));
   }
-  if (request.algorithm != kBestAlgorithm) return found;
-  CKPLAN_ASSIGN_OR_RETURN(const std::optional<Plan> sure,
-                          FindFallbackPlan(step, request, limits, PlanDetail::kFigures));
+  if (!is_by_best || sure) return found;
+  CKPLAN_ASSIGN_OR_RETURN(sure, FindFallbackPlan(step, request, limits, PlanDetail::kFigures));
   return sure ? std::move(found) : PlanWithin();
 }
 
@@ -122,13 +132,19 @@ class RowSearch {
   }
 
  private:
-  // Whole searches take much longer where there is no plan, so they go up from the largest count
-  // for which the curve has a plan, which mostly is only a few counts away, until one finds none.
+  // Goes up from the largest count for which the curve has a plan. Whole searches take much longer
+  // where there is no plan, so the curve is read for a few more counts before each of them.
   Result<Done> ClimbFrom(int64_t low) {
+    int64_t read_to = low;  // Between `low` and this, the curve has no plan.
     int64_t stride = 1;
     int in_a_row = 0;
     while (low < kMaxCount) {
       const int64_t unit = std::max<int64_t>(1, low / kExactCount);
+      CKPLAN_ASSIGN_OR_RETURN(const int64_t above, ReadAbove(low, unit, &read_to));
+      if (above > low) {
+        low = above;
+        continue;
+      }
       const int64_t next = std::min(kMaxCount, low + stride * unit);
       CKPLAN_ASSIGN_OR_RETURN(const double value, SearchAt(next, SearchDepth::kWhole));
       if (value <= 1) {
@@ -144,6 +160,17 @@ class RowSearch {
     }
     if (found_) found_->next = kMaxCount;
     return Done{};
+  }
+
+  // Returns a count a little above `low` for which the curve has a plan, or `low` if there is none.
+  Result<int64_t> ReadAbove(int64_t low, int64_t unit, int64_t* read_to) {
+    const int64_t end = std::min(kMaxCount, low + kTriedByCurve * unit);
+    for (int64_t count = std::max(low, *read_to) + unit; count <= end; count += unit) {
+      CKPLAN_ASSIGN_OR_RETURN(const double value, SearchAt(count, SearchDepth::kCurve));
+      *read_to = count;
+      if (value <= 1) return count;
+    }
+    return low;
   }
 
   // Returns a lower bound on what plans in the model's order add. If plans may have another order,
