@@ -9,8 +9,9 @@
 // size, and at the next larger one, where the same request finds no such plan. What the allocator
 // wastes does not grow evenly with the size, so a few larger sizes are tried, too, except by
 // `best`. A search starts from bounds that take milliseconds: the memory of keeping everything, and
-// the least time that any plan in the model's order adds. For the largest size of all, one more
-// search says whether memory or the added time ends its rows.
+// the least time that any plan in the model's order adds. `best` then reads its curve at each size
+// that is tried, and searches wholly only above the largest size for which the curve has a plan.
+// For the largest size of all, one more search says whether memory or the added time ends its rows.
 //
 // Cost: for each row, about ten readings of the model (up to thirty for keeping everything), and
 // two to twenty searches for a plan. Two rows are computed at once where `best` plans with quick

@@ -24,7 +24,7 @@ constexpr double kJustTooMuch = 1 + std::numeric_limits<double>::epsilon();
 
 // How many larger counts are tried after one for which the curve alone has no plan: the allocator
 // may waste less for them.
-constexpr int64_t kTriedByCurve = 8;
+constexpr int64_t kTriedByCurve = 12;
 
 // Larger counts are tried at twice the distance after each series of this many plans.
 constexpr int kBeforeDoubling = 4;

@@ -40,8 +40,9 @@ struct FitAllowance {
 Result<std::optional<FitPlan>> FindLargestPlan(SizedModels* models, const FitAllowance& allowance,
                                                int64_t start, const SolveLimits& limits);
 
-// Returns whether the search finds a plan of this size within the memory, whatever time it adds.
-// Errors are those of FindLargestPlan.
+// Returns whether the search finds a plan of this size within the memory, whatever time it adds;
+// for `best`, whether there is a fallback plan (memory_attempts.h). Errors are those of
+// FindLargestPlan.
 Result<bool> HasPlan(SizedModels* models, int64_t count, const SolveLimits& limits);
 
 }  // namespace ckplan
