@@ -358,9 +358,11 @@ void TradeOffCurve::PickMoments(const std::vector<Question>& questions, const Cu
   }
 }
 
-// Evicts with the first `rules`, guided by the last cut, and with a few unguided ones, until the
+// Evicts with the first few rules, guided by the last cut, and with a few unguided ones, until the
 // question is settled.
-void TradeOffCurve::EvictAt(const Question& question, bool has_prices, size_t rules) {
+void TradeOffCurve::EvictAt(const Question& question, bool has_prices, const CurveWork& work) {
+  const auto most = static_cast<size_t>(work.evictions);
+  const size_t rules = question.is_read ? most : std::min(most, kEvictionsOnTheWay);
   if (rules == 0) return;
   bool has_any = false;
   const auto try_rules = [&](std::span<const EvictionRule> tried, const std::vector<bool>& kept) {
@@ -383,7 +385,7 @@ void TradeOffCurve::EvictAt(const Question& question, bool has_prices, size_t ru
   try_rules(all.first(std::min(rules, kUnguided)), {});
   // Near the lowest peak, few rules find a plan.
   if (!has_any && order_.size() <= kManyOpsOnCurve) try_rules(kDeepEvictions, {});
-  const bool is_small = order_.size() <= kFewCurveOps;
+  const bool is_small = work.has_all_rules && order_.size() <= kFewCurveOps;
   if (!question.is_read || (has_any && !is_small) || IsSettled(question)) return;
   const std::optional<Runs> runs =
       BestEviction(problem_->flat(), order_, question.budget, FirstRuns::kKeepOrder,
@@ -398,8 +400,7 @@ void TradeOffCurve::Round(const Question& question, const CurveWork& work) {
   const std::vector<double> prices = master_->prices();
   if (has_prices) CutAt(prices, NestedNetwork::Ties::kKeep);
   if (IsSettled(question)) return;
-  const auto rules = static_cast<size_t>(work.evictions);
-  EvictAt(question, has_prices, question.is_read ? rules : std::min(rules, kEvictionsOnTheWay));
+  EvictAt(question, has_prices, work);
   if (IsSettled(question)) return;
   if (has_prices && question.is_read) {
     CutAtMultiples(prices, work.scaled_cuts, [&] {
