@@ -18,7 +18,7 @@ from ckplan.torch.offload.steps import DROP, IN, OUT, Step, Transfer
 
 
 def use_moves(monkeypatch: Any, seed: int = 0) -> list[request.Plan]:
-    """Makes all plans from now on move values. Returns a list to which these plans are added."""
+    """Makes all later plans offload values. Returns a list that collects these plans."""
     plans: list[request.Plan] = []
 
     def plan(graph: JointGraph, *rest: Any) -> request.Plan:

@@ -82,7 +82,7 @@ def test_nothing_is_allocated_for_the_model():
 
 @pytest.mark.parametrize("deviation", [0.02, 4.0])
 def test_initial_values_that_are_drawn_until_they_fit_are_left_out(deviation):
-    """Newer versions of PyTorch read what trunc_normal_ has drawn, in one of two ways."""
+    """Newer versions of PyTorch read the values that trunc_normal_ draws, in one of two ways."""
 
     def make():
         model = nn.Linear(8, 1)
@@ -499,7 +499,7 @@ def test_resizing_is_one_operator_as_in_eager_mode(mode):
 
 
 def test_resizing_stays_as_it_is_for_other_compilers():
-    """Also while a step is traced, since they may run in other threads."""
+    """It also stays while a step is traced, because other compilers may run in other threads."""
     operators = (torch.ops.aten.upsample_bilinear2d.vec, torch.ops.aten.upsample_nearest2d.vec)
     before = [dict(operator.py_kernels) for operator in operators]
     graphs = []

@@ -19,7 +19,7 @@ pytest.importorskip("onnxscript")
 
 
 class Mixed(nn.Module):
-    """Has what exporters fold or drop outside training, and a reshape of the batch."""
+    """Has layers that exporters fold or drop outside training, and a reshape of the batch."""
 
     def __init__(self):
         super().__init__()

@@ -57,7 +57,7 @@ def planned(model: nn.Module, x: torch.Tensor, budget: int | str, **options: Any
 
 
 def settings() -> tuple[Any, ...]:
-    """Returns what compiling changes for a while."""
+    """Returns the global state that compiling changes temporarily."""
     from torch._functorch import config as functorch_config
     from torch._functorch._aot_autograd import graph_compile
     from torch._inductor import compile_fx, config

@@ -31,7 +31,7 @@ def trained(batch: torch.Tensor = X, **options) -> ckplan.torch.Report:
 
 
 def need_of(report: ckplan.torch.Report) -> int:
-    """Returns what training by the plan of the only graph needs of the device."""
+    """Returns the device memory that training needs with the plan of the only graph."""
     request, plan = report.request, report.graphs[0].plan
     graph = from_json(json.loads(plan.graph))
     graph.trained = TRAINED

@@ -220,7 +220,7 @@ def step_of(make: Callable[[], nn.Module], name: str = "") -> tracing.Step:
 
 
 def described(model: nn.Module) -> dict[str, Any]:
-    """Returns what is to be as in the model that runs."""
+    """Returns the properties that must equal those of the running model."""
     return {
         name: (row.dtype, row.shape, row.stride(), row.requires_grad)
         for name, row in [*model.named_parameters(), *model.named_buffers()]

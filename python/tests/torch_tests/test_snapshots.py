@@ -35,7 +35,7 @@ SCHEMA = json.loads(
 
 
 class Calls:
-    """What a pickle makes of it is the result of a call."""
+    """Unpickling it would call a function."""
 
     def __init__(self, call, *arguments):
         self.row = call, arguments
@@ -174,7 +174,7 @@ def saved(tmp_path_factory):
 
 
 class Training:
-    """Steps of a plan as they would be recorded, with a fault in the last one."""
+    """Records steps of a plan as PyTorch would, with a difference in the last one."""
 
     def __init__(self, plan):
         self.plan = planned_memory.read(plan)

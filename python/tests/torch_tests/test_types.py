@@ -21,7 +21,7 @@ CACHE = ROOT / "build" / "python" / "mypy"
 
 
 def faults(*paths: Path) -> str:
-    """Returns what mypy says of files, the package being installed as it is in the checkout."""
+    """Runs mypy on files with the checkout's package, and returns its output."""
     command = [sys.executable, "-m", "mypy", "--strict", f"--cache-dir={CACHE}", "--no-error-summary"]
     done = subprocess.run(
         [*command, *map(str, paths)],
