@@ -159,7 +159,7 @@ def _plan_and_check(asked: Asked, found: Found) -> None:
 
 
 def _fit(asked: Asked, found: Found) -> None:
-    # Only the size that was asked about and its multiples, so that few are tried.
+    # Tries only multiples of the requested size, to be quick.
     flags = [*asked.flags(found.memory, is_sized=False), f"--multiple-of={asked.size}"]
     flags += ["--added-time=200"]
     answer = run_program("fit", str(asked.path), *flags, "-fjson", "--no-config")

@@ -316,7 +316,7 @@ def test_the_command_line(tmp_path, capsys):
     assert command.main(["estimate", f"{path}:make_model", "--loss", "loss", "--memory=9GiB"]) == 0
     said = capsys.readouterr().out
     assert "a100-40g, 9.00 GiB" in said and "keep all   fits" in said
-    # Each table has the unit of what it shows, as a small model would otherwise be all zeros.
+    # Each table chooses its own unit, since small models would otherwise show only zeros.
     heads = [line.split() for line in said.splitlines()]
     assert ["keep", "all", "MiB", "kind", "error", "source"] in heads
     assert ["by", "module", "KiB"] in heads
@@ -355,7 +355,7 @@ def test_without_a_precision_a_model_keeps_its_types():
     whole = sum(parameter.nbytes for parameter in small_gpt().parameters())
     assert parameters(small_gpt) == (whole, "fp32")
     assert parameters(lambda: small_gpt().bfloat16()) == (whole // 2, "bf16")
-    converted = small_gpt().bfloat16()  # Before the estimate sees it.
+    converted = small_gpt().bfloat16()  # This runs before the estimate sees the model.
     assert parameters(lambda: converted) == (whole // 2, "bf16")
     assert parameters(small_gpt, precision="bf16-mixed") == (whole, "bf16-mixed")
 

@@ -293,7 +293,7 @@ def test_pytorch_is_as_before_afterwards():
     with pytest.raises(ZeroDivisionError):
         step_of(lambda: 1 // 0)
     assert torch.utils.swap_tensors is swap and torch.get_default_dtype() == torch.float32
-    model = Words().half()  # No hook of an estimate is left.
+    model = Words().half()  # The estimate has removed its hooks.
     assert model.head.weight.dtype == torch.half
 
 

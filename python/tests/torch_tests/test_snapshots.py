@@ -31,7 +31,7 @@ SCHEMA = json.loads(
 )
 
 
-# ---- Files that are not what they should be ----
+# ---- Damaged files ----
 
 
 class Calls:
@@ -120,7 +120,7 @@ def test_what_is_in_memory_before_a_history_by_hand(tmp_path):
     assert snapshot_file.read(path).bytes_before() == 100 + 5000 + 3 * MIB
 
 
-# ---- Which allocations are the planned ones ----
+# ---- Matching allocations ----
 
 
 def left_over(first, second):

@@ -36,7 +36,7 @@ def faults(*paths: Path) -> str:
 
 
 def test_the_package_and_code_that_uses_it_are_typed():
-    # One run, since reading PyTorch takes most of it.
+    # One run of mypy, because it spends most of its time reading PyTorch.
     assert faults(ROOT / "python" / "ckplan", Path(__file__).with_name("typed_user.py")) == ""
 
 
