@@ -125,7 +125,7 @@ class TradeOffCurve {
   void Rebuild();
   void PickMoments(const std::vector<Question>& questions, const CurveWork& work);
   bool AddMoments(const std::map<int32_t, int64_t>& excess, const CurveWork& work);
-  std::optional<std::pair<int32_t, int64_t>> MissingMoment(int64_t budget, int cuts);
+  std::optional<std::pair<int32_t, int64_t>> FindMissingMoment(int64_t budget, int cuts);
   bool FindPrices(const Question& question, int cuts);
   void CutAt(const std::vector<double>& prices, NestedNetwork::Ties ties);
   std::vector<int64_t> WholePrices(const std::vector<double>& prices) const;
