@@ -51,8 +51,8 @@ struct AblateRequest {
 CommandLine AblateCommandLine(AblateRequest* request) {
   CommandLine line("ckbench ablate",
                    "ckbench ablate testdata/models/resnet50.onnx -D N=8 --format md",
-                   "Plans by best at 70, 50 and 35 % of the memory, each technique switched off in "
-                   "turn, and prints what that costs.");
+                   "Plans with best at 70, 50 and 35 % of the memory without one technique after "
+                   "another, and prints what each is worth.");
   line.Positionals("FILE", "models or graphs", &request->files);
   request->flags.Add(line, "dims");
   request->flags.Add(line, "cost_model");
@@ -151,7 +151,8 @@ Result<ExitCode> RunAblate(std::vector<std::string> arguments) {
     CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadSource(path, wanted));
     const TrainingStep step = source.step();
     if (step.is_joint()) {
-      return MakeError(ErrorCode::kUsage, path + ": is a joint graph; ablate takes forward graphs");
+      return MakeError(ErrorCode::kUsage,
+                       path + " is a joint graph; ablate takes models and forward graphs");
     }
     AddLosses(ExpandTensorGraph(step.forward()), step.cost(), WorkOf(wanted.effort), &found);
   }

@@ -35,13 +35,13 @@ struct Setting {
 CommandLine ArenaCommandLine(ArenaRequest* request) {
   CommandLine line(
       "ckbench arena", "ckbench arena testdata/arena/A.csv --format md",
-      "Places the buffers of benchmark files within a capacity, and prints what it takes.");
-  line.Positionals("FILE", "lines of id,lower,upper,size below such a header", &request->files);
-  line.Value("--capacity", "SIZE", "where all buffers have to fit (default 1MiB)",
-             &request->capacity);
-  line.Value("--max-nodes", "N", "placements of a buffer to try (default 10000000)",
+      "Places the buffers of benchmark files within a capacity, and prints the work that takes.");
+  line.Positionals("FILE", "CSV files of minimalloc, with the columns id,lower,upper,size",
+                   &request->files);
+  line.Value("--capacity", "SIZE", "capacity for all buffers (default 1MiB)", &request->capacity);
+  line.Value("--max-nodes", "N", "maximum number of placements to try (default 10000000)",
              &request->max_nodes);
-  line.Value("--seed", "N", "seed of the random choices (default 0)", &request->seed);
+  line.Value("--seed", "N", "random seed (default 0)", &request->seed);
   line.Choice("-f,--format", {"text", "md"}, "output format", &request->format);
   return line;
 }
@@ -130,8 +130,9 @@ Result<std::vector<LiveInterval>> ParseIntervals(std::string_view text, const st
     const std::optional<int64_t> sum = CheckedAdd(total, interval ? interval->size : 0);
     if (!interval || !sum || *sum > kMaxTotal) {
       faults.notes.push_back(fmt::format("line {}: {}", number,
-                                         interval ? "the sizes add up to more than 2^60 bytes"
-                                                  : "not an id, two times in order, and a size"));
+                                         interval
+                                             ? "the sizes add up to more than 2^60 bytes"
+                                             : "must be an id, a start, a later end, and a size"));
       continue;
     }
     total = *sum;

@@ -39,7 +39,7 @@ class LineReader {
   }
 
   std::string_view Line() {
-    if (text_.empty()) Fault("the file ends here, too early");
+    if (text_.empty()) Fault("unexpected end of the file");
     ++number_;
     const size_t end = std::min(text_.find('\n'), text_.size());
     const std::string_view line = text_.substr(0, end);

@@ -52,7 +52,7 @@ TEST_CASE("chainer graph: variables, parameters, costs and what backward reads")
 
 TEST_CASE("chainer graph: faults name the line") {
   CHECK(FaultOf(std::string(kSmall.substr(0, kSmall.size() - 9))) ==
-        "cg.txt: line 32: the file ends here, too early");
+        "cg.txt: line 32: unexpected end of the file");
   CHECK(FaultOf(Changed("1 32 _", "9 32 _")) ==
         "cg.txt: line 3: \"9\" must be a whole number from 0 to 3");
   CHECK(FaultOf(Changed("forward\n2 1", "sideways\n2 1")) ==

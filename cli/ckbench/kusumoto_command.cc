@@ -14,7 +14,7 @@ Result<ExitCode> RunKusumoto(std::vector<std::string> arguments) {
                    "Prints Tables 1 and 2 of Kusumoto et al. 2019 next to ours on their graphs.");
   line.Value("--graphs", "DIR", "computational_graphs of github.com/pfnet-research/recompute",
              &graphs);
-  line.Choice("-f,--format", {"text", "json", "md"}, "of what is printed", &format);
+  line.Choice("-f,--format", {"text", "json", "md"}, "output format", &format);
   const Screen screen = BenchScreen();
   CKPLAN_ASSIGN_OR_RETURN(const std::optional<ExitCode> done,
                           ParseOrHelp(line, std::move(arguments), screen));

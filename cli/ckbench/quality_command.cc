@@ -38,12 +38,12 @@ struct Benchmark {
 
 constexpr Benchmark kQuality = {
     "ckbench quality", "ckbench quality testdata/models/resnet50.onnx -D N=32 --format md",
-    "Plans by best at 90 to 20 % of the memory and at the least, and prints what that adds.",
+    "Plans with best at 90 to 20 % of the memory and at the least, and prints the added time.",
     "models, graphs or joint graphs", kBudgetsOfModels};
 
 constexpr Benchmark kInstances = {
     "ckbench instances", "ckbench instances rl1.json cm2_resnet50.json --effort thorough",
-    "Plans published joint graphs by best at 90 to 40 % of the memory, and prints what that adds.",
+    "Plans published joint graphs with best at 90 to 40 % of the memory; prints the added time.",
     "joint graphs; docs/quality.md says which are published", kBudgetsOfInstances};
 
 struct QualityRequest {
@@ -60,8 +60,8 @@ CommandLine QualityCommandLine(const Benchmark& benchmark, QualityRequest* reque
   request->flags.Add(line, "dims");
   request->flags.Add(line, "cost_model");
   request->flags.Add(line, "effort");
-  line.Flag("--others", "also the best plan by any other algorithm", &request->has_others);
-  line.Flag("--wide", "a row for each file, and a column for each budget", &request->is_wide);
+  line.Flag("--others", "also show the best plan of all other algorithms", &request->has_others);
+  line.Flag("--wide", "print one row per file, with a column for each budget", &request->is_wide);
   line.Choice("-f,--format", {"text", "md"}, "output format", &request->format);
   return line;
 }

@@ -48,10 +48,10 @@ Result<Done> CheckPaper(const std::string& paper) {
 
 CommandLine ReproduceCommandLine(ReproduceRequest* request) {
   CommandLine line("ckbench reproduce", "ckbench reproduce feng --format md",
-                   "Computes what the papers publish, and prints both side by side.");
+                   "Computes the published figures of papers, and prints them beside ours.");
   line.OptionalPositional("PAPER", "chen, feng, hong, kusumoto or all (default)", &request->paper);
-  line.Value("--models", "DIR", "where the models are (default testdata/models)", &request->models);
-  line.Choice("-f,--format", {"text", "json", "md"}, "of what is printed", &request->format);
+  line.Value("--models", "DIR", "folder of the models (default testdata/models)", &request->models);
+  line.Choice("-f,--format", {"text", "json", "md"}, "output format", &request->format);
   return line;
 }
 
@@ -112,10 +112,10 @@ Result<ExitCode> RunBench(std::vector<std::string> typed) {
                                            [&](const Command& row) { return row.name == first; });
   if (command == std::end(kCommands)) {
     return Error{ErrorCode::kUsage,
-                 first.empty() ? "no command is given; for example: ckbench reproduce feng"
+                 first.empty() ? "no command given; try ckbench reproduce feng"
                                : fmt::format("unknown command \"{}\"; known are {}", first,
                                              NamesOfCommands()),
-                 {"`ckbench COMMAND --help` tells more"}};
+                 {"run `ckbench COMMAND --help` for details"}};
   }
   arguments.erase(arguments.begin());
   return command->run(std::move(arguments));

@@ -297,7 +297,7 @@ FindingsReport ReportOf(const Findings& findings) {
   return report;
 }
 
-std::string Annotated(const std::string& form, const std::vector<Findings>& all) {
+std::string FindingsInForm(const std::string& form, const std::vector<Findings>& all) {
   std::vector<FindingsReport> reports;
   for (const Findings& findings : all) {
     FindingsReport report = ReportOf(findings);
@@ -316,9 +316,9 @@ struct CheckForm {
   std::string (*write)(const std::vector<Findings>& all);
 };
 constexpr CheckForm kCheckForms[] = {
-    {"junit", [](const std::vector<Findings>& all) { return Annotated("junit", all); }},
-    {"gitlab", [](const std::vector<Findings>& all) { return Annotated("gitlab", all); }},
-    {"github", [](const std::vector<Findings>& all) { return Annotated("github", all); }},
+    {"junit", [](const std::vector<Findings>& all) { return FindingsInForm("junit", all); }},
+    {"gitlab", [](const std::vector<Findings>& all) { return FindingsInForm("gitlab", all); }},
+    {"github", [](const std::vector<Findings>& all) { return FindingsInForm("github", all); }},
     {"json", CheckJson},
     {"md", CheckMarkdown},
 };
@@ -381,7 +381,7 @@ Result<bool> Report(const Options& options, const std::vector<Findings>& all,
                     const Screen& screen) {
   const std::string& form = options.annotate == "none" ? options.format : options.annotate;
   if (form == "github" || form == "gitlab" || form == "junit") {
-    CKPLAN_RETURN_IF_ERROR(screen.Print(Annotated(form, all)));
+    CKPLAN_RETURN_IF_ERROR(screen.Print(FindingsInForm(form, all)));
     return false;
   }
   if (form == "json") {

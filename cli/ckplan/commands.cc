@@ -82,14 +82,14 @@ CommandLine CommandLineOf(const Command& command, Options& options) {
 
 // Adds a command to paste to an error about missing dimensions, or about a list where one value is
 // needed.
-Error WithExample(const Command& command, const Options& options, Error error) {
+Error AddExample(const Command& command, const Options& options, Error error) {
   const std::string sizes = SuggestedSizes(options, error);
   if (!sizes.empty()) {
     error.notes.push_back(
         fmt::format("for example: ckplan {}{}", command.name, options.typed.With(sizes)));
   }
   if (error.code != ErrorCode::kUsage || command.name != "plan") return error;
-  const std::string comparison = SuggestedComparison(options);
+  const std::string comparison = SuggestComparison(options);
   if (!comparison.empty()) error.notes.push_back("for example: ckplan compare" + comparison);
   return error;
 }
@@ -139,7 +139,7 @@ Result<ExitCode> RunCommand(const Command& command, std::vector<std::string> arg
   CKPLAN_RETURN_IF_ERROR(LimitMemory(options.memory_limit));
   Result<ExitCode> code = command.run(options, screen);
   if (code.ok()) return code;
-  Error error = WithExample(command, options, std::move(code).error());
+  Error error = AddExample(command, options, std::move(code).error());
   return WithOrigins(std::move(error), configured);
 }
 

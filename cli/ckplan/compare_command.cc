@@ -37,23 +37,23 @@ constexpr int64_t kWorkOfEach = 40'000'000;
 // Returns kUsage for an unknown name.
 Result<std::vector<const SolverInfo*>> AlgorithmsOf(const std::string& list,
                                                     const PlanRequest& request) {
-  std::set<std::string_view> wanted;
-  if (request.decisions) wanted.insert(kGivenAlgorithm);
+  std::set<std::string_view> names;
+  if (request.decisions) names.insert(kGivenAlgorithm);
   for (const std::string& name : PartsOfList(list)) {
     if (name == kAll) {
-      for (const SolverInfo& info : AllSolvers()) wanted.insert(info.name);
+      for (const SolverInfo& info : AllSolvers()) names.insert(info.name);
       if (request.offload) {
-        for (const SolverInfo& info : OffloadSolvers()) wanted.insert(info.name);
+        for (const SolverInfo& info : OffloadSolvers()) names.insert(info.name);
       }
-      wanted.insert(kBestAlgorithm);
+      names.insert(kBestAlgorithm);
       continue;
     }
     CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* info, FindSolver(name));
-    wanted.insert(info->name);
+    names.insert(info->name);
   }
   std::vector<const SolverInfo*> algorithms;
   for (const SolverInfo* info : ListedAlgorithms()) {
-    if (wanted.count(info->name) != 0) algorithms.push_back(info);
+    if (names.count(info->name) != 0) algorithms.push_back(info);
   }
   return algorithms;
 }
@@ -86,7 +86,7 @@ Bytes BudgetOf(const TrainingStep& step, const PlanRequest& request, const Plan&
 }
 
 // Asks for the smallest feasible budget of the requested kind.
-PlanRequest WithMinBudget(PlanRequest request) {
+PlanRequest RequestMinBudget(PlanRequest request) {
   const bool is_paper_budget = request.paper_budget.is_given();
   Budget& budget = is_paper_budget ? request.paper_budget : PeakBudgetIn(&request);
   budget.kind = Budget::Kind::kMin;
@@ -100,7 +100,7 @@ std::vector<Objective> ObjectivesOf(const SolverInfo& info, const PlanRequest& r
 }
 
 // The parts of a plan that tables show, since whole plans of large models add up.
-Plan OnlyFigures(const Plan& plan) {
+Plan KeepFigures(const Plan& plan) {
   Plan rest;
   rest.request = plan.request;
   rest.model = plan.model;
@@ -138,11 +138,11 @@ class ComparisonPlanner {
   bool PlanBy(const SolverInfo& info, const TypedBudget& budget, Objective objective) {
     progress_->Stage(StageOf(info, budget));
     const Interrupt interrupt(job_.time_limit);
-    PlanRequest own = job_.grid.With(budget, comparison_->request);
-    own.algorithm = info.name;
-    own.objective = objective;
-    if (own.algorithm != kGivenAlgorithm) own.decisions.reset();
-    AlgorithmRow row = RowOf(info, own, interrupt);
+    PlanRequest request = job_.grid.With(budget, comparison_->request);
+    request.algorithm = info.name;
+    request.objective = objective;
+    if (request.algorithm != kGivenAlgorithm) request.decisions.reset();
+    AlgorithmRow row = RowOf(info, request, interrupt);
     row.budget_text = budget.text;
     comparison_->rows.push_back(std::move(row));
     return !interrupt.was_interrupted();
@@ -170,7 +170,7 @@ class ComparisonPlanner {
     const Result<Plan> plan = WithinLimits(info, request, interrupt);
     row.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (plan.ok()) {
-      row.plan = OnlyFigures(*plan);
+      row.plan = KeepFigures(*plan);
       row.budget = plan->request.budget.in_bytes();
       return row;
     }
@@ -181,7 +181,7 @@ class ComparisonPlanner {
                       ? fmt::format("{} has no plan {}", row.algorithm, LimitText())
                       : MessageOf(*row.error);
     if (row.error->code == ErrorCode::kInfeasible) {
-      row.min_budget = LeastFor(info, row.algorithm, request, interrupt);
+      row.min_budget = SearchMinBudget(info, row.algorithm, request, interrupt);
     }
     return row;
   }
@@ -205,11 +205,11 @@ class ComparisonPlanner {
 
   // The least budget does not depend on the one that was too small. Nothing is returned if the
   // search for it is stopped.
-  std::optional<Bytes> LeastFor(const SolverInfo& info, const std::string& algorithm,
-                                const PlanRequest& request, const Interrupt& interrupt) {
+  std::optional<Bytes> SearchMinBudget(const SolverInfo& info, const std::string& algorithm,
+                                       const PlanRequest& request, const Interrupt& interrupt) {
     const auto found = least_.find(algorithm);
     if (found != least_.end()) return found->second;
-    const Result<Plan> plan = WithinLimits(info, WithMinBudget(request), interrupt);
+    const Result<Plan> plan = WithinLimits(info, RequestMinBudget(request), interrupt);
     if (!plan.ok() || plan->figures.guarantee.starts_with(kStoppedEarly)) return std::nullopt;
     const Bytes least = BudgetOf(comparison_->source->step(), request, *plan);
     return least_.emplace(algorithm, least).first->second;

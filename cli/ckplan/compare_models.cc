@@ -57,15 +57,15 @@ DimSizes OnlyOf(const DimSizes& dims, const std::set<std::string>& names) {
   return rest;
 }
 
-Error WithModelName(Error error, const std::string& model) {
+Error AddModelName(Error error, const std::string& model) {
   if (error.message.find(model) == std::string::npos) error.message = model + ": " + error.message;
   return error;
 }
 
 // A warning begins with the name of its model's file. Models whose names are equal have their paths
 // instead.
-std::string NamedWarning(const std::string& warning, const std::string& name,
-                         const std::string& model) {
+std::string AddNameToWarning(const std::string& warning, const std::string& name,
+                             const std::string& model) {
   const std::string start = name + ": ";
   return warning.starts_with(start) ? model + ": " + warning.substr(start.size()) : warning;
 }
@@ -90,9 +90,9 @@ class ModelReader {
     std::optional<std::set<std::string>> names;  // The model's own, once they are known.
     std::vector<DimSizes> seen;
     for (const DimSizes& sizes : job_.grid.sizes) {
-      const DimSizes own = names ? OnlyOf(sizes, *names) : sizes;
-      if (std::find(seen.begin(), seen.end(), own) != seen.end()) continue;
-      PlanRequest request = job_.grid.With(own);
+      const DimSizes model_sizes = names ? OnlyOf(sizes, *names) : sizes;
+      if (std::find(seen.begin(), seen.end(), model_sizes) != seen.end()) continue;
+      PlanRequest request = job_.grid.With(model_sizes);
       if (job_.has_several_models()) request.optional_dims.merge(NamesOfDims(sizes));
       CKPLAN_ASSIGN_OR_RETURN(const bool is_whole, Read(path, request));
       if (!is_whole) return false;
@@ -117,7 +117,7 @@ class ModelReader {
                                            : Result<Done>(std::move(source).error());
     if (!taken.ok()) {
       if (!job_.has_several()) return taken.error();
-      comparison.unread = WithModelName(taken.error(), comparison.model);
+      comparison.unread = AddModelName(taken.error(), comparison.model);
       if (comparison.unread->code == ErrorCode::kUsage) return *comparison.unread;
     }
     read_.push_back(std::move(comparison));
@@ -127,7 +127,7 @@ class ModelReader {
   // Returns the error of a model that has nothing to plan.
   Result<Done> Take(Source source, const std::string& path, Comparison* comparison) {
     for (const std::string& warning : WarningsOf(source)) {
-      const std::string line = NamedWarning(warning, source.identity.name, comparison->model);
+      const std::string line = AddNameToWarning(warning, source.identity.name, comparison->model);
       if (!job_.has_several() || warned_.insert(line).second) screen_.Warn(line);
     }
     if (source.step().node_count() == 0) {

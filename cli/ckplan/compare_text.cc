@@ -101,9 +101,9 @@ std::optional<ByteUnit> CommonUnit(const ComparisonSet& set) {
   std::optional<ByteUnit> unit;
   for (const Comparison& comparison : set.all) {
     if (comparison.unread) continue;
-    const ByteUnit own = UnitOf(comparison.baseline_peak);
-    if (unit && unit->shift != own.shift) return std::nullopt;
-    unit = own;
+    const ByteUnit model_unit = UnitOf(comparison.baseline_peak);
+    if (unit && unit->shift != model_unit.shift) return std::nullopt;
+    unit = model_unit;
   }
   return unit;
 }
@@ -121,7 +121,7 @@ std::string SubjectOf(const Comparison& comparison) {
 
 // Returns the row of the least budget with a plan, if no algorithm has a plan within this budget;
 // otherwise, or if no least budget is known, returns null.
-const AlgorithmRow* LeastOfUnmet(const Comparison& comparison, const std::string& budget) {
+const AlgorithmRow* FindCheapestUnmet(const Comparison& comparison, const std::string& budget) {
   const AlgorithmRow* least = nullptr;
   for (const AlgorithmRow& row : comparison.rows) {
     if (row.budget_text != budget) continue;
@@ -136,11 +136,11 @@ std::string UnmetBudgets(const ComparisonSet& set, const Comparison& comparison)
   const AlgorithmRow* least = nullptr;
   Lines unmet;
   for (const std::string& budget : set.budgets) {
-    const AlgorithmRow* const own = LeastOfUnmet(comparison, budget);
-    if (own == nullptr) continue;
-    const bool is_share = set.budget_field == "budget" && budget.ends_with('%') && own->budget;
-    unmet.push_back(is_share ? fmt::format("{} ({})", budget, HumanBytes(*own->budget)) : budget);
-    if (least == nullptr || *own->min_budget < *least->min_budget) least = own;
+    const AlgorithmRow* const row = FindCheapestUnmet(comparison, budget);
+    if (row == nullptr) continue;
+    const bool is_share = set.budget_field == "budget" && budget.ends_with('%') && row->budget;
+    unmet.push_back(is_share ? fmt::format("{} ({})", budget, HumanBytes(*row->budget)) : budget);
+    if (least == nullptr || *row->min_budget < *least->min_budget) least = row;
   }
   if (least == nullptr) return "";
   const std::string flag = FlagOf(set.budget_field);
@@ -172,7 +172,7 @@ Lines BudgetCells(const Comparison& comparison) {
 }
 
 // The table for one model, with the budgets in front if there are several.
-TextTable WithBudgets(TextTable table, const ComparisonSet& set, const Comparison& comparison) {
+TextTable AddBudgetColumn(TextTable table, const ComparisonSet& set, const Comparison& comparison) {
   if (!set.has_several_budgets()) return table;
   InsertColumn(&table, {set.BudgetHeading(), true}, BudgetCells(comparison));
   return table;
@@ -188,7 +188,7 @@ class AlignedTables {
       TextTable table =
           CompareTable(comparison, UnitOf(comparison.baseline_peak), {has_bounds, set.shows_times});
       MarkDroppable(&table, has_bounds, /*drops_paper=*/true, terminal);
-      table = WithBudgets(std::move(table), set, comparison);
+      table = AddBudgetColumn(std::move(table), set, comparison);
       all_.columns = table.columns;
       for (auto& row : table.rows) all_.rows.push_back(std::move(row));
     }
@@ -207,8 +207,8 @@ class AlignedTables {
     // The joint table was too wide and wrapped, so each model gets a layout of its own.
     if (lines_.size() != all_.rows.size() + 1) {
       const auto begin = all_.rows.begin() + static_cast<long>(first);
-      const TextTable own = {all_.columns, {begin, begin + static_cast<long>(rows)}};
-      return own.Text(0, width_);
+      const TextTable model_table = {all_.columns, {begin, begin + static_cast<long>(rows)}};
+      return model_table.Text(0, width_);
     }
     std::string text = lines_.front();
     for (size_t row = first; row < taken_; ++row) text += lines_[row + 1];
@@ -245,7 +245,7 @@ std::string MarkdownBlock(const ComparisonSet& set, const Comparison& comparison
                       unit.name);
   TextTable table = CompareTable(comparison, unit, {HasBounds(comparison)});
   NamePaperColumns(&table);
-  text += WithBudgets(std::move(table), set, comparison).Markdown();
+  text += AddBudgetColumn(std::move(table), set, comparison).Markdown();
   const Lines lines = NoPlanLines(set, comparison, reported);
   if (!lines.empty()) text += "\n";
   for (const std::string& line : lines) text += fmt::format("- {}\n", line);
@@ -256,7 +256,7 @@ constexpr std::string_view kNeedsNote =
     "needs: the least budget for which the algorithm has a plan";
 
 // Explains the tables' columns.
-std::string SharedLegend(const ComparisonSet& set, std::string_view tables) {
+std::string LegendOf(const ComparisonSet& set, std::string_view tables) {
   const std::optional<ByteUnit> unit = CommonUnit(set);
   const std::string text =
       CompareLegend(unit ? unit->name : "the unit of the model's keep all", tables);
@@ -282,19 +282,19 @@ class LatexTable {
   void Append(const Comparison& comparison) {
     if (comparison.unread) return;
     const ByteUnit unit = UnitOf(comparison.baseline_peak);
-    TextTable own = CompareTable(comparison, unit, {has_bounds_});
-    KeepColumnsOfPapers(&own);
-    NamePeaks(unit, &own);
+    TextTable table = CompareTable(comparison, unit, {has_bounds_});
+    KeepColumnsOfPapers(&table);
+    NamePeaks(unit, &table);
     if (set_.has_several_budgets()) {
-      InsertColumn(&own, {set_.BudgetHeading(), true}, GroupedBudgets(comparison));
+      InsertColumn(&table, {set_.BudgetHeading(), true}, BudgetLines(comparison));
     }
-    if (has_dims_) InsertColumn(&own, {"size"}, InFirstRow(own, DimsText(comparison)));
+    if (has_dims_) InsertColumn(&table, {"size"}, FillFirstRow(table, DimsText(comparison)));
     const bool is_new = comparison.model != last_model_;
-    InsertColumn(&own, {"model"}, InFirstRow(own, is_new ? comparison.model : ""));
+    InsertColumn(&table, {"model"}, FillFirstRow(table, is_new ? comparison.model : ""));
     if (is_new && !table_.rows.empty()) rules_.insert(table_.rows.size());
     last_model_ = comparison.model;
-    table_.columns = own.columns;
-    for (auto& row : own.rows) table_.rows.push_back(std::move(row));
+    table_.columns = table.columns;
+    for (auto& row : table.rows) table_.rows.push_back(std::move(row));
   }
 
   // Peaks of one unit have it in the heading, others in each cell.
@@ -308,7 +308,7 @@ class LatexTable {
     }
   }
 
-  static Lines GroupedBudgets(const Comparison& comparison) {
+  static Lines BudgetLines(const Comparison& comparison) {
     Lines cells;
     std::string last;
     for (const AlgorithmRow& row : comparison.rows) {
@@ -318,7 +318,7 @@ class LatexTable {
     return cells;
   }
 
-  static Lines InFirstRow(const TextTable& own, const std::string& text) {
+  static Lines FillFirstRow(const TextTable& own, const std::string& text) {
     Lines cells(own.rows.size());
     if (!cells.empty()) cells.front() = text;
     return cells;
@@ -352,7 +352,7 @@ std::string CompareSeveralText(const ComparisonSet& set, const Terminal& termina
     tables += table;
   }
   if (tables.empty()) text.pop_back();
-  return tables.empty() ? text : text + Folded(SharedLegend(set, tables), terminal.table_width());
+  return tables.empty() ? text : text + Folded(LegendOf(set, tables), terminal.table_width());
 }
 
 std::string CompareSeveralMarkdown(const ComparisonSet& set) {

@@ -70,19 +70,19 @@ bool TakesNames(const OptionDescription& option) {
 Result<Done> CheckKind(const ConfigEntry& entry, const OptionDescription& option) {
   const bool is_flag = option.form.empty();
   const bool may_be_list = option.may_repeat || option.form.find(',') != std::string::npos;
-  const char* wanted = nullptr;
+  const char* expected = nullptr;
   if (is_flag != (entry.kind == EntryKind::kTruth))
-    wanted = is_flag ? "true or false" : "text or a number";
-  if (entry.kind == EntryKind::kList && !may_be_list) wanted = "one value, no list";
-  if (entry.kind == EntryKind::kTable && !TakesNames(option)) wanted = "a value, no table";
-  if (wanted == nullptr) return Done{};
+    expected = is_flag ? "true or false" : "text or a number";
+  if (entry.kind == EntryKind::kList && !may_be_list) expected = "one value, no list";
+  if (entry.kind == EntryKind::kTable && !TakesNames(option)) expected = "a value, no table";
+  if (expected == nullptr) return Done{};
   return MakeError(ErrorCode::kUsage,
-                   fmt::format("{}: {} takes {}", entry.where, entry.key, wanted));
+                   fmt::format("{}: {} takes {}", entry.where, entry.key, expected));
 }
 
 // Relative paths in the file are relative to its folder.
-std::string Rebased(const std::string& text, const CommandDescription& command,
-                    const OptionDescription& option, const std::string& config) {
+std::string RebasePaths(const std::string& text, const CommandDescription& command,
+                        const OptionDescription& option, const std::string& config) {
   const ValueCompletion value = CompletionOf(command, option);
   std::string head;
   for (const std::string_view start : {"file:", "@"}) {
@@ -103,7 +103,7 @@ std::vector<std::string> TextsFor(const ConfigEntry& entry, const CommandDescrip
                                   const OptionDescription& option, const std::string& config) {
   std::vector<std::string> texts;
   for (const std::string& text : entry.texts) {
-    texts.push_back(Rebased(text, command, option, config));
+    texts.push_back(RebasePaths(text, command, option, config));
   }
   if (option.may_repeat || texts.size() <= 1) return texts;
   return {fmt::format("{}", fmt::join(texts, ","))};
@@ -159,9 +159,10 @@ const CommandDescription& RequestOptions() {
 bool TakesRequest(const CommandDescription& command, const OptionDescription& option) {
   const bool reads_model =
       !command.positionals.empty() && command.positionals.front().name == "MODEL";
-  const OptionDescription* const asked = FindOption(RequestOptions().options, KeyOf(option));
-  if (!reads_model || asked == nullptr) return false;
-  return option.LongFlag() != "--algo" || option.form == asked->form;
+  const OptionDescription* const request_option =
+      FindOption(RequestOptions().options, KeyOf(option));
+  if (!reads_model || request_option == nullptr) return false;
+  return option.LongFlag() != "--algo" || option.form == request_option->form;
 }
 
 // Checks the whole file, so that every command finds a mistake in any section.
@@ -188,7 +189,7 @@ bool SectionHasOtherBudget(const ConfigFile& file, const CommandDescription& com
   });
 }
 
-std::vector<std::string> TypedFlags(const CommandLine& line) {
+std::vector<std::string> CollectTypedFlags(const CommandLine& line) {
   std::vector<std::string> flags;
   for (const OptionDescription& option : line.description().options) {
     if (!line.Typed(option.LongFlag()).empty()) flags.push_back(option.LongFlag());
@@ -336,7 +337,7 @@ Result<std::vector<ConfiguredValue>> ApplyConfigText(std::string_view text, cons
   CKPLAN_RETURN_IF_ERROR(CheckEntries(program, file));
   std::vector<ConfiguredValue> configured;
   const CommandDescription& description = *FindDescription(program, command);
-  const std::vector<std::string> typed = TypedFlags(*line);
+  const std::vector<std::string> typed = CollectTypedFlags(*line);
   for (const OptionDescription& option : description.options) {
     const bool has_other_budget =
         std::any_of(typed.begin(), typed.end(),

@@ -20,7 +20,7 @@ namespace ckplan {
 namespace {
 
 // Rates of devices are whole numbers below 2^53.
-int64_t Whole(double number) { return std::llround(number); }
+int64_t RoundRate(double number) { return std::llround(number); }
 
 void WriteHostLink(const Device& device, JsonWriter* json) {
   json->Key("host_link");
@@ -30,7 +30,7 @@ void WriteHostLink(const Device& device, JsonWriter* json) {
   }
   json->BeginObject(JsonLayout::kInline);
   json->Key("name").Text(device.host_link->name);
-  json->Key("bytes_per_second").Integer(Whole(device.host_link->bytes_per_second)).End();
+  json->Key("bytes_per_second").Integer(RoundRate(device.host_link->bytes_per_second)).End();
 }
 
 void WriteCuda(const Device& device, JsonWriter* json) {
@@ -55,7 +55,7 @@ void WriteLinks(const std::vector<LinkPreset>& links, JsonWriter* json) {
     json->BeginObject(JsonLayout::kLines);
     json->Key("name").Text(link.name);
     json->Key("description").Text(link.description);
-    json->Key("bytes_per_second").Integer(Whole(link.bytes_per_second));
+    json->Key("bytes_per_second").Integer(RoundRate(link.bytes_per_second));
     json->Key("planned_bytes_per_second").Integer(link.Default().out_bytes_per_second);
     json->Key("latency_ns").Integer(link.latency_ns);
     json->End();
@@ -81,17 +81,18 @@ std::string DevicesJson(const std::vector<Device>& rows, const std::vector<LinkP
     json.BeginObject(JsonLayout::kLines);
     json.Key("name").Text(device.name);
     json.Key("description").Text(device.description);
-    json.Key("matrix_flops_per_second").Integer(Whole(device.matrix_flops_per_second));
-    json.Key("half_matrix_flops_per_second").Integer(Whole(device.half_matrix_flops_per_second));
+    json.Key("matrix_flops_per_second").Integer(RoundRate(device.matrix_flops_per_second));
+    json.Key("half_matrix_flops_per_second")
+        .Integer(RoundRate(device.half_matrix_flops_per_second));
     json.Key("fp8_matrix_flops_per_second");
     if (device.fp8_matrix_flops_per_second) {
-      json.Integer(Whole(*device.fp8_matrix_flops_per_second));
+      json.Integer(RoundRate(*device.fp8_matrix_flops_per_second));
     } else {
       json.Null();
     }
-    json.Key("vector_flops_per_second").Integer(Whole(device.vector_flops_per_second));
-    json.Key("bytes_per_second").Integer(Whole(device.bytes_per_second));
-    json.Key("launch_ns").Integer(Whole(device.launch_ns));
+    json.Key("vector_flops_per_second").Integer(RoundRate(device.vector_flops_per_second));
+    json.Key("bytes_per_second").Integer(RoundRate(device.bytes_per_second));
+    json.Key("launch_ns").Integer(RoundRate(device.launch_ns));
     json.Key("memory_bytes").Amount(device.memory);
     WriteHostLink(device, &json);
     WriteCuda(device, &json);
@@ -139,14 +140,14 @@ std::string DevicesCsv(const std::vector<Device>& rows) {
     for (const double number :
          {device.matrix_flops_per_second, device.half_matrix_flops_per_second,
           device.vector_flops_per_second, device.bytes_per_second, device.launch_ns}) {
-      cells.push_back(std::to_string(Whole(number)));
+      cells.push_back(std::to_string(RoundRate(number)));
     }
     cells.push_back(std::to_string(device.memory.count()));
     const std::optional<double>& fp8 = device.fp8_matrix_flops_per_second;
-    cells.push_back(fp8 ? std::to_string(Whole(*fp8)) : "");
+    cells.push_back(fp8 ? std::to_string(RoundRate(*fp8)) : "");
     const std::optional<HostLink>& link = device.host_link;
     cells.push_back(link ? link->name : "");
-    cells.push_back(link ? std::to_string(Whole(link->bytes_per_second)) : "");
+    cells.push_back(link ? std::to_string(RoundRate(link->bytes_per_second)) : "");
     cells.push_back(device.description);
     table.rows.push_back(std::move(cells));
   }

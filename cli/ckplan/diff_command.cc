@@ -90,7 +90,7 @@ Result<Side> FromAlgorithm(const Options& options, const Source& source, const P
     return side;
   }
   if (!plan.ok() && plan.error().code != ErrorCode::kTimeout) {
-    const StopsSuspended whole;  // The error is reported completely.
+    const StopsSuspended no_stops;  // The error is reported completely.
     Error error = std::move(plan).error();
     const std::string hint = options.request.BareBudgetHint(KeepAllPeak(source.step()));
     if (error.code == ErrorCode::kInfeasible && !hint.empty()) error.notes.push_back(hint);
@@ -227,7 +227,7 @@ Result<ExitCode> RunDiff(const Options& options, const Screen& screen) {
   if (interrupt.was_interrupted()) return Interrupted();
   if (!sides.ok()) return std::move(sides).error();
   // Both plans are complete, so their difference is reported completely.
-  const StopsSuspended whole;
+  const StopsSuspended no_stops;
   const DiffSide& older = sides->first.shown;
   const DiffSide& newer = sides->second.shown;
   DiffSummary summary;

@@ -19,12 +19,12 @@ namespace {
 
 constexpr size_t kShownChanges = 12;
 
-std::string SignedFixed(double value) {
+std::string FormatSignedDecimal(double value) {
   const std::string text = fmt::format("{:+.3f}", value);
   return text == "+0.000" || text == "-0.000" ? "0.000" : text;
 }
 
-std::string SignedWhole(double value) {
+std::string FormatSignedInteger(double value) {
   return value == 0 ? std::string("0") : fmt::format("{:+.0f}", value);
 }
 
@@ -54,7 +54,7 @@ void AddTimeRows(const ComparedPlans& plans, TextTable* table) {
   const double new_ratio = 1 + StepOverheadRatio(newer);
   const bool compares = plans.diff.has_same_costs;
   table->rows.push_back({"time", fmt::format("{:.3f}", old_ratio), fmt::format("{:.3f}", new_ratio),
-                         compares ? SignedFixed(new_ratio - old_ratio) : "",
+                         compares ? FormatSignedDecimal(new_ratio - old_ratio) : "",
                          compares ? Growth(old_ratio, new_ratio) : ""});
   if (!compares) return;
   const std::string& unit = plans.newer.plan.request.cost_unit;
@@ -62,7 +62,7 @@ void AddTimeRows(const ComparedPlans& plans, TextTable* table) {
   const double new_step = StepCost(newer);
   table->rows.push_back({unit == "1" ? "step cost" : "step " + unit,
                          fmt::format("{:.0f}", old_step), fmt::format("{:.0f}", new_step),
-                         SignedWhole(new_step - old_step), Growth(old_step, new_step)});
+                         FormatSignedInteger(new_step - old_step), Growth(old_step, new_step)});
 }
 
 TextTable FiguresTable(const ComparedPlans& plans) {
@@ -82,7 +82,8 @@ TextTable FiguresTable(const ComparedPlans& plans) {
   const PlanDiff& diff = plans.diff;
   if (!diff.compares_nodes) return table;
   table.rows.push_back({"kept", std::to_string(diff.old_kept), std::to_string(diff.new_kept),
-                        SignedWhole(static_cast<double>(diff.new_kept - diff.old_kept)), ""});
+                        FormatSignedInteger(static_cast<double>(diff.new_kept - diff.old_kept)),
+                        ""});
   return table;
 }
 

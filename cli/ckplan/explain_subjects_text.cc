@@ -102,14 +102,14 @@ class SubjectsWriter : ExplanationWriter {
     if (tensor.if_kept) {
       const std::string_view instead =
           tensor.copies.empty() ? "instead of run again at" : "on the device until";
-      Row("if kept",
-          fmt::format("{} {}: {}", instead, StepText(AgainAt(tensor)), Outcome(*tensor.if_kept)));
+      Row("if kept", fmt::format("{} {}: {}", instead, StepText(ReturnStep(tensor)),
+                                 Outcome(*tensor.if_kept)));
     }
     Row("so", SentenceOf(tensor));
   }
 
   // The step at which a tensor that is not kept comes back, or the end.
-  size_t AgainAt(const TensorExplanation& tensor) const {
+  size_t ReturnStep(const TensorExplanation& tensor) const {
     const auto last = static_cast<int32_t>(traced_.steps().size()) - 1;
     return static_cast<size_t>(tensor.again_at.value_or(last));
   }

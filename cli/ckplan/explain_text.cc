@@ -186,7 +186,7 @@ class PeakWriter : ExplanationWriter {
   }
 
   // The next read, which the buffer is held for.
-  std::string Waiting(const LiveAtPeak& item) const {
+  std::string NextReadText(const LiveAtPeak& item) const {
     if (item.is_used) return "used at the peak";
     if (item.next_read < 0) return "-";
     return traced_.NameOfStep(static_cast<size_t>(item.next_read));
@@ -210,7 +210,7 @@ class PeakWriter : ExplanationWriter {
         continue;
       }
       table.rows.push_back({NameOfLive(item), KindText(item.kind), HumanBytes(item.bytes),
-                            fmt::format("{}-{}", item.since, item.until), Waiting(item)});
+                            fmt::format("{}-{}", item.since, item.until), NextReadText(item)});
     }
     if (peak.live.size() > shown) {
       table.rows.push_back({Others(peak.live.size() - shown), "", HumanBytes(rest), "", ""});

@@ -200,13 +200,13 @@ constexpr std::string_view kModelForms =
 
 Error BadThreshold(const std::string& text, LimitSubject subject) {
   constexpr size_t kLongestEcho = 80;
-  const std::string meant = text.size() > kLongestEcho ? "" : Meant(text, subject);
+  const std::string hint = text.size() > kLongestEcho ? "" : Meant(text, subject);
   return MakeError(
       ErrorCode::kUsage,
-      meant.empty()
+      hint.empty()
           ? fmt::format("--fail-on \"{}\" cannot be read; {}", text.substr(0, kLongestEcho),
                         subject == LimitSubject::kPlan ? kPlanForms : kModelForms)
-          : fmt::format("--fail-on \"{}\" cannot be read; did you mean \"{}\"?", text, meant));
+          : fmt::format("--fail-on \"{}\" cannot be read; did you mean \"{}\"?", text, hint));
 }
 
 // A limit in bytes that is a bare number was perhaps meant in another unit.

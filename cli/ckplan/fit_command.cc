@@ -153,7 +153,7 @@ Result<ExitCode> RunFit(const Options& options, const Screen& screen) {
   progress.Clear();
   if (interrupt.was_interrupted()) return Interrupted();
   CKPLAN_ASSIGN_OR_RETURN(Fit fit, InTime(std::move(found), options));
-  const StopsSuspended whole;  // The results so far are reported completely.
+  const StopsSuspended no_stops;  // The results so far are reported completely.
   for (const std::string& warning : fit.warnings) screen.Warn(warning);
   const FitReport report{std::move(fit), request.multiple_of, screen.is_verbose};
   CKPLAN_RETURN_IF_ERROR(ReportTable(options, outputs, screen, [&](std::string_view format) {

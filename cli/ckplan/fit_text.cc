@@ -40,7 +40,7 @@ bool IsSequence(const std::string& dim) { return IsOneOf(kSequenceNames, dim); }
 bool IsInSeconds(const Fit& fit) { return fit.plan.cost_unit == "ns"; }
 
 // Returns the size of the only bound dimension of that kind, or nothing.
-std::optional<int64_t> OnlySize(const DimSizes& dims, bool (*is_kind)(const std::string&)) {
+std::optional<int64_t> FindSingleSize(const DimSizes& dims, bool (*is_kind)(const std::string&)) {
   std::optional<int64_t> only;
   for (const auto& [name, size] : dims) {
     if (!is_kind(name)) continue;
@@ -59,11 +59,11 @@ FitRate RateOf(const Fit& fit) {
   const DimSizes& bound = fit.plan.dims;
   const auto is_sequence = [](const auto& dim) { return IsSequence(dim.first); };
   if (IsBatchName(fit.dim)) {
-    const std::optional<int64_t> tokens = OnlySize(bound, IsSequence);
+    const std::optional<int64_t> tokens = FindSingleSize(bound, IsSequence);
     return tokens ? FitRate{"tokens" + per, "tokens" + per, *tokens}
                   : FitRate{"samples" + per, "samples" + per, 1};
   }
-  const std::optional<int64_t> samples = OnlySize(bound, IsBatchName);
+  const std::optional<int64_t> samples = FindSingleSize(bound, IsBatchName);
   const bool is_only_sequence =
       IsSequence(fit.dim) && std::none_of(bound.begin(), bound.end(), is_sequence);
   if (is_only_sequence && samples) return {"tokens" + per, "tokens" + per, *samples};
@@ -147,7 +147,7 @@ std::string MemoryDescription(const Fit& fit) {
                      HumanBytes(MemoryForTensors(fit)));
 }
 
-std::string PlannedBy(const PlanRequest& plan) {
+std::string AlgorithmText(const PlanRequest& plan) {
   std::string text = plan.algorithm;
   if (plan.algorithm == kBestAlgorithm) {
     text += fmt::format(" (effort {}{})", NameOf(plan.effort),
@@ -267,7 +267,7 @@ std::string FitText(const FitReport& report, const Terminal& terminal) {
   }
   constexpr size_t kLabelWidth = 9;
   text += fmt::format("\n  memory   {}\n  plans    {}\n{}\n", MemoryDescription(report.fit),
-                      PlannedBy(fit.plan), LinkLine(fit.plan, kLabelWidth));
+                      AlgorithmText(fit.plan), LinkLine(fit.plan, kLabelWidth));
   const ByteUnit unit = UnitOf(report.fit.plan.memory.bytes);
   const size_t width = terminal.table_width();
   const std::string notes = fmt::format(

@@ -32,11 +32,11 @@ void AddGraphOptions(CommandLine& line, Options& options) {
 
 Result<ExitCode> RunGraph(const Options& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(const PlanRequest request, options.request.Read());
-  Options wanted = options;
-  if (!wanted.output && wanted.emits.empty()) wanted.output = kStandardStream;
-  wanted.format = "text";  // Files hold the data; the output on the screen is text.
+  Options adjusted = options;
+  if (!adjusted.output && adjusted.emits.empty()) adjusted.output = kStandardStream;
+  adjusted.format = "text";  // Files hold the data; the output on the screen is text.
   CKPLAN_ASSIGN_OR_RETURN(const Outputs outputs,
-                          Outputs::Create(wanted, options.format, EmitSubject::kGraph));
+                          Outputs::Create(adjusted, options.format, EmitSubject::kGraph));
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("reading {}", options.source));
   CKPLAN_ASSIGN_OR_RETURN(Source source, LoadSource(options.source, request));

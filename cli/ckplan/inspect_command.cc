@@ -124,7 +124,7 @@ TextTable OperatorsTable(const Inspection& one) {
   return table;
 }
 
-TextTable LargestTable(const Inspection& one, size_t name_width) {
+TextTable LargestTensorsTable(const Inspection& one, size_t name_width) {
   TextTable table;
   table.columns = {{"largest tensors", false, TableColumn::Fit::kElide},
                    {"from", false, TableColumn::Fit::kElide},
@@ -136,7 +136,7 @@ TextTable LargestTable(const Inspection& one, size_t name_width) {
   return table;
 }
 
-TextTable RestoredTable(const Inspection& one) {
+TextTable RestoredOperatorsTable(const Inspection& one) {
   TextTable table;
   table.columns = {{"restored", false, TableColumn::Fit::kElide},
                    {"from", false, TableColumn::Fit::kElide},
@@ -171,8 +171,8 @@ std::string InspectionText(const std::vector<Inspection>& inspections, const Scr
   const size_t name_width =
       std::max(static_cast<size_t>(screen.out.width), 2 * kOtherColumns) - kOtherColumns;
   text += '\n' + OperatorsTable(one).Text(0, table_width);
-  if (!one.restored.empty()) text += '\n' + RestoredTable(one).Text(0, table_width);
-  text += '\n' + LargestTable(one, name_width).Text(0, table_width);
+  if (!one.restored.empty()) text += '\n' + RestoredOperatorsTable(one).Text(0, table_width);
+  text += '\n' + LargestTensorsTable(one, name_width).Text(0, table_width);
   if (one.accounting) {
     text += '\n' + AccountingTable(*one.accounting, "memory, keeping all").Text(0, table_width);
   }
@@ -251,7 +251,7 @@ Result<ExitCode> ListOpenDims(const Options& options, const Error& error, const 
 // Says which part of a file can be trained if the whole cannot.
 Result<ExitCode> ShowTrainablePart(const Options& options, const Error& error,
                                    const Screen& screen) {
-  const std::string ends = SuggestedEnds(error);
+  const std::string ends = SuggestOutputs(error);
   const std::string file = std::filesystem::path(options.sources.front()).filename().string();
   std::string why = error.message;
   if (why.starts_with(file + ": ")) why.erase(0, file.size() + 2);
@@ -292,7 +292,7 @@ Result<ExitCode> RunInspect(const Options& options, const Screen& screen) {
       progress.Clear();
       return ListOpenDims(options, loaded.error(), screen);
     }
-    if (is_alone && limits.empty() && !loaded.ok() && !SuggestedEnds(loaded.error()).empty()) {
+    if (is_alone && limits.empty() && !loaded.ok() && !SuggestOutputs(loaded.error()).empty()) {
       progress.Clear();
       return ShowTrainablePart(options, loaded.error(), screen);
     }

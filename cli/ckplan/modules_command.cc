@@ -112,8 +112,8 @@ Bytes BudgetOf(const Plan& plan) {
   return std::max(plan.figures.peak, plan.request.budget.in_bytes().value_or(Bytes(0)));
 }
 
-Result<std::string> OtherRuntime(const Options& options, const PlanFile& file,
-                                 const Terminal& terminal) {
+Result<std::string> FormatForRuntime(const Options& options, const PlanFile& file,
+                                     const Terminal& terminal) {
   CKPLAN_ASSIGN_OR_RETURN(const RuntimeKind kind, FindRuntimeKind(*options.runtime));
   const JointGraph graph = NamedStep(file.source.step(), file.source.modules);
   CKPLAN_ASSIGN_OR_RETURN(const RuntimePlan found,
@@ -162,7 +162,7 @@ Result<ExitCode> RunModules(const Options& options, const Screen& screen) {
   for (const std::string& warning : file.source.warnings) screen.Warn(warning);
   CKPLAN_RETURN_IF_ERROR(CheckSavedPlan(file, options.plan));
   progress.Stage("choosing modules");
-  const Result<std::string> text = options.runtime ? OtherRuntime(options, file, screen.out)
+  const Result<std::string> text = options.runtime ? FormatForRuntime(options, file, screen.out)
                                                    : Modules(options, file, screen.out);
   progress.Clear();
   if (!text.ok()) return text.error();

@@ -63,7 +63,7 @@ Result<Done> CheckNoModelName(const Emitter& emitter, std::string_view path) {
 }
 
 // Checks the options about the files that a command reads.
-std::vector<InputFile> NamedInputs(const Options& options) {
+std::vector<InputFile> ListInputFiles(const Options& options) {
   std::vector<InputFile> inputs;
   for (const std::string& plan : {options.plan, options.newer_plan}) {
     if (!plan.empty()) inputs.push_back({"the plan", plan});
@@ -114,7 +114,7 @@ Result<Outputs> Outputs::Create(const Options& options, std::string_view main,
   }
   CKPLAN_RETURN_IF_ERROR(outputs.CheckPaths(options.format == "text" ? 0 : 1));
   if (options.format != "text") outputs.prints_data_ = true;
-  if (!outputs.empty()) CKPLAN_RETURN_IF_ERROR(outputs.CheckApartFrom(NamedInputs(options)));
+  if (!outputs.empty()) CKPLAN_RETURN_IF_ERROR(outputs.CheckApartFrom(ListInputFiles(options)));
   for (const Item& item : outputs.items_) {
     CKPLAN_RETURN_IF_ERROR(CheckNoModelName(*item.emitter, item.path));
   }

@@ -196,7 +196,7 @@ Result<ExitCode> RunPareto(const Options& options, const Screen& screen) {
       CatchStop([&] { return TraceAll(options, grid, interrupt, screen); });
   if (interrupt.was_interrupted()) return Interrupted();
   CKPLAN_ASSIGN_OR_RETURN(const std::vector<ParetoSeries> all, InTime(std::move(traced), options));
-  const StopsSuspended whole;  // The results so far are reported completely.
+  const StopsSuspended no_stops;  // The results so far are reported completely.
   CKPLAN_RETURN_IF_ERROR(ReportTable(options, outputs, screen, [&](std::string_view format) {
     return Rendered(all, format, screen);
   }));

@@ -29,8 +29,8 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
 }
 
 // Puts the verdict before the plan's summary, and the accounting after it.
-std::string WithAccounting(const Source& source, const Plan& plan, const std::string& summary,
-                           const Terminal& terminal) {
+std::string AddAccounting(const Source& source, const Plan& plan, const std::string& summary,
+                          const Terminal& terminal) {
   const Budget& memory = source.request.memory;
   const Accounting accounting = AccountForPlan(source, plan);
   std::optional<double> added_share = StepOverheadRatio(plan.figures);
@@ -51,7 +51,7 @@ Result<std::string> Rendered(const Options& options, const Source& source, const
   const SummaryRequest request{options.request.Typed(field.empty() ? "budget" : field),
                                has_constants, solve_seconds, screen.is_verbose};
   const std::string text = PlanText(source, plan, request, screen.out) + "\n";
-  return field == "memory" ? WithAccounting(source, plan, text, screen.out) : text;
+  return field == "memory" ? AddAccounting(source, plan, text, screen.out) : text;
 }
 
 // True without a budget or an output file: show only the trade-off.
@@ -158,11 +158,11 @@ Result<ExitCode> Report(const Options& options, const Outputs& outputs, const So
 }
 
 // Explains why there is no plan, in terms of the command line.
-Result<ExitCode> WithoutPlan(const Options& options, const Source& source,
-                             const PlanRequest& request, const Interrupt& interrupt, Error error) {
+Result<ExitCode> ReportNoPlan(const Options& options, const Source& source,
+                              const PlanRequest& request, const Interrupt& interrupt, Error error) {
   if (interrupt.was_interrupted()) return Interrupted();
   if (error.code == ErrorCode::kInfeasible) {
-    const StopsSuspended whole;  // The whole error is reported.
+    const StopsSuspended no_stops;  // The whole error is reported.
     const std::string hint = options.request.BareBudgetHint(KeepAllPeak(source.step()));
     if (!hint.empty()) error.notes.push_back(hint);
   }
@@ -217,8 +217,8 @@ Result<ExitCode> RunPlan(const Options& options, const Screen& screen) {
   Result<Plan> plan = Solve(source, request, interrupt, &shortage);
   const double seconds = SecondsSince(start);
   progress.Clear();
-  if (!plan.ok()) return WithoutPlan(options, source, request, interrupt, std::move(plan).error());
-  const StopsSuspended whole;  // The plan so far is written completely.
+  if (!plan.ok()) return ReportNoPlan(options, source, request, interrupt, std::move(plan).error());
+  const StopsSuspended no_stops;  // The plan so far is written completely.
   ReportChoice(request, source, *plan, shortage, interrupt, options, screen);
   if (screen.is_verbose) screen.Note(fmt::format("ckplan: planned in {:.3f} s", seconds));
   CKPLAN_ASSIGN_OR_RETURN(const ExitCode code,

@@ -39,7 +39,7 @@ double PeakChange(const PlanFigures& f) {
   return Ratio((f.peak - f.baseline_peak).count(), f.baseline_peak.count());
 }
 
-std::string WithConstants(Bytes bytes, const PlanFigures& figures) {
+std::string PeakWithConstants(Bytes bytes, const PlanFigures& figures) {
   return HumanBytes(bytes + TotalConstants(figures));
 }
 
@@ -157,11 +157,11 @@ class SummaryWriter {
         Folded(fmt::format("ckplan {}   {}\n", CKPLAN_VERSION, ModelLine(source_, plan_.request)),
                terminal_.table_width());
     Row("keep all", fmt::format("peak {}, {} with constants   time 1.000 (cost model {})",
-                                HumanBytes(f_.baseline_peak), WithConstants(f_.baseline_peak, f_),
-                                plan_.request.cost_model));
+                                HumanBytes(f_.baseline_peak),
+                                PeakWithConstants(f_.baseline_peak, f_), plan_.request.cost_model));
   }
 
-  void StyledRow(std::string_view label, std::string_view value) {
+  void AddStyledRow(std::string_view label, std::string_view value) {
     text_ += fmt::format("  {:<10} {}\n", label, value);
   }
 
@@ -175,9 +175,9 @@ class SummaryWriter {
   }
 
   void Row(std::string_view label, std::string_view value) {
-    if (!terminal_.is_tty) return StyledRow(label, Printable(value));
+    if (!terminal_.is_tty) return AddStyledRow(label, Printable(value));
     for (const std::string& line : Wrapped(Printable(value), value_width())) {
-      StyledRow(std::exchange(label, ""), line);
+      AddStyledRow(std::exchange(label, ""), line);
     }
   }
 
@@ -192,7 +192,7 @@ class SummaryWriter {
     }
     std::string_view label = "plan";
     for (const std::string& line : Wrapped(plan, terminal_.is_tty ? value_width() : plan.size())) {
-      StyledRow(std::exchange(label, ""), Styled(line, TextStyle::kBold, terminal_));
+      AddStyledRow(std::exchange(label, ""), Styled(line, TextStyle::kBold, terminal_));
     }
     if (!f_.guarantee.empty()) Row("", f_.guarantee);
   }
@@ -220,12 +220,12 @@ class SummaryWriter {
       const bool is_own = plan_.request.setting || plan_.request.decisions;
       const bool is_by_best = plan_.request.algorithm == kBestAlgorithm;
       Row("budget", is_own       ? std::string("none")
-                    : is_by_best ? WithoutBudget()
+                    : is_by_best ? ChoiceText()
                                  : "none: the paper's own choice");
     } else {
       std::string text = HumanBytes(budget);
       if (request_.includes_constants) {
-        text += fmt::format(", {} with constants", WithConstants(budget, f_));
+        text += fmt::format(", {} with constants", PeakWithConstants(budget, f_));
       }
       if (!request_.budget_text.empty()) text += fmt::format("   ({})", request_.budget_text);
       Row("budget", text);
@@ -234,7 +234,7 @@ class SummaryWriter {
   }
 
   // Says how the plan was chosen from its curve.
-  std::string WithoutBudget() const {
+  std::string ChoiceText() const {
     const Cost step = f_.forward_cost + f_.backward_cost;
     return fmt::format(
         "none: {}", f_.overhead <= MostAdded(kAddedPercentWithoutBudget, step)
@@ -266,13 +266,13 @@ class SummaryWriter {
             : "";
     const std::string peak =
         fmt::format("{}  {}{}", HumanBytes(f_.peak), bar, SignedPercent(PeakChange(f_)));
-    StyledRow("peak",
-              fmt::format("{}   {} with constants", Styled(peak, TextStyle::kBold, terminal_),
-                          WithConstants(f_.peak, f_)));
+    AddStyledRow("peak",
+                 fmt::format("{}   {} with constants", Styled(peak, TextStyle::kBold, terminal_),
+                             PeakWithConstants(f_.peak, f_)));
     const std::string remark = SavesNothing(f_);
     if (remark.empty()) return;
     for (const std::string& line : Wrapped(remark, value_width())) {
-      StyledRow("", Styled(line, TextStyle::kWarning, terminal_));
+      AddStyledRow("", Styled(line, TextStyle::kWarning, terminal_));
     }
   }
 

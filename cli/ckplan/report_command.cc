@@ -167,12 +167,12 @@ Result<ExitCode> RunReport(const Options& options, const Screen& screen) {
                           Outputs::Create(options, "html", EmitSubject::kPlan));
   CKPLAN_ASSIGN_OR_RETURN(const auto time_limit, TimeLimitOf(options));
   const Interrupt interrupt(time_limit);
-  Result<std::string> made = CatchStop([&] {
+  Result<std::string> report = CatchStop([&] {
     return PageOf(paths, options, outputs, {interrupt.token(), MemoryLimit()}, screen);
   });
   if (interrupt.was_interrupted()) return Interrupted();
-  CKPLAN_ASSIGN_OR_RETURN(const std::string page, InTime(std::move(made), options));
-  const StopsSuspended whole;  // The page is complete.
+  CKPLAN_ASSIGN_OR_RETURN(const std::string page, InTime(std::move(report), options));
+  const StopsSuspended no_stops;  // The page is complete.
   if (outputs.TakesStdout()) {
     CKPLAN_RETURN_IF_ERROR(screen.Print(page));
     return ExitCode::kOk;

@@ -95,12 +95,12 @@ std::string GigabytesText(int64_t bytes_per_second) {
   return fmt::format("{:g} GB/s", static_cast<double>(bytes_per_second) / kGigabyte);
 }
 
-std::string AddedText(const TrainingStep& step, Cost added) {
+std::string AddedTimeText(const TrainingStep& step, Cost added) {
   return SignedPercent(Ratio(added.count(), step.cost().count()));
 }
 
 // Explains why nothing is moved.
-std::string NothingMoved(const Plan& plan) {
+std::string ExplainNoMoves(const Plan& plan) {
   const Result<const SolverInfo*> info = FindSolver(plan.request.algorithm);
   const bool moves =
       info.ok() && ((*info)->name == kBestAlgorithm || (*info)->prepare_offload != nullptr);
@@ -135,7 +135,7 @@ std::vector<std::string> OffloadTexts(const TrainingStep& step, const Plan& plan
   std::vector<std::string> lines = {LinkText(*plan.request.offload)};
   const Transfers transfers = TransfersOf(step, plan.schedule);
   if (transfers.copies.empty()) {
-    lines.push_back(NothingMoved(plan));
+    lines.push_back(ExplainNoMoves(plan));
     return lines;
   }
   const auto outs = static_cast<size_t>(
@@ -149,9 +149,9 @@ std::vector<std::string> OffloadTexts(const TrainingStep& step, const Plan& plan
   const Transfers slower =
       TransfersOver(plan.request.offload->AtPercent(100 - kSlowerPercent), step, plan.schedule);
   const double waiting = Ratio(figures.stall.count(), step.cost().count());
-  lines.push_back(
-      fmt::format("{:.1f}% of a step is waiting; over a link {} % slower the time is {}",
-                  100 * waiting, kSlowerPercent, AddedText(step, slower.makespan - step.cost())));
+  lines.push_back(fmt::format(
+      "{:.1f}% of a step is waiting; over a link {} % slower the time is {}", 100 * waiting,
+      kSlowerPercent, AddedTimeText(step, slower.makespan - step.cost())));
   if (figures.host_arena > figures.host_peak) {
     lines.push_back(fmt::format("one slab on the host has {}", HumanBytes(figures.host_arena)));
   }

@@ -68,7 +68,7 @@ std::string Quoted(const std::string& name) {
 }
 
 // {"layers.0": {"aten.mm.default": [0, 2]}, ...}, a line for each module.
-std::string SavedTable(const RuntimePlan& plan) {
+std::string SavedOperatorsLiteral(const RuntimePlan& plan) {
   std::string text = "SAVED = {\n";
   for (const PlannedRegion& region : plan.regions) {
     std::vector<std::string> rows;
@@ -100,7 +100,7 @@ std::string SacCode(const RuntimePlan& plan) {
          "    CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts)\n"
          "\n"
          "# The calls of each operation that are saved, counted from 0 in a run of the module.\n" +
-         SavedTable(plan) + std::string(kContexts);
+         SavedOperatorsLiteral(plan) + std::string(kContexts);
 }
 
 std::string TorchtitanCode(const RuntimePlan& plan) {
@@ -113,7 +113,7 @@ std::string TorchtitanCode(const RuntimePlan& plan) {
          "# The calls of each operation that are saved, counted from 0 in the layer's forward "
          "pass.\n"
          "# Choose this policy by --compile.memory_policy ckplan.\n" +
-         SavedTable(plan) + std::string(kMemoryPolicy);
+         SavedOperatorsLiteral(plan) + std::string(kMemoryPolicy);
 }
 
 std::string TransformersCode(const RuntimePlan& plan) {
@@ -179,7 +179,7 @@ std::string ModuleText(const PlannedRegion& region) {
 }
 
 // "aten.mm.default 2 of 4, aten.gelu.default 1 of 1"
-std::string SavedText(const PlannedRegion& region) {
+std::string SavedOperatorsText(const PlannedRegion& region) {
   std::vector<std::string> saved;
   for (const Calls& calls : region.saved) {
     saved.push_back(fmt::format("{} {} of {}", calls.op, calls.calls.size(), calls.count));
@@ -200,7 +200,7 @@ TextTable RegionsTable(const Plan& plan, const RuntimePlan& found) {
     std::vector<std::string> row = {ModuleText(region), std::to_string(region.ops),
                                     std::to_string(region.run_again),
                                     SignedPercent(AddedShare(plan, region.overhead))};
-    if (names_saved) row.push_back(SavedText(region));
+    if (names_saved) row.push_back(SavedOperatorsText(region));
     table.rows.push_back(std::move(row));
   }
   return table;

@@ -62,7 +62,7 @@ std::optional<MissingFlags> FlagsWith(const ExampleSizes& sizes,
     std::vector<std::string> more;
     for (const std::string& path : models) {
       Result<Source> source = LoadSource(path, request);
-      const std::string ends = source.ok() ? "" : SuggestedEnds(source.error());
+      const std::string ends = source.ok() ? "" : SuggestOutputs(source.error());
       if (!ends.empty() && missing.ends.empty() && models.size() == 1) {
         missing.ends = ends;
         request.outputs = PartsOfList(ends);
@@ -90,7 +90,7 @@ bool KnowsAlgorithms(const std::string& list) {
 
 }  // namespace
 
-std::string SuggestedEnds(const Error& error) {
+std::string SuggestOutputs(const Error& error) {
   const auto& settings = error.remedy.settings;
   return settings.empty() || settings.front().name != "outputs" ? "" : settings.front().value;
 }
@@ -128,7 +128,7 @@ std::string SuggestedSizes(const Options& options, const Error& error) {
   return "";
 }
 
-std::string SuggestedComparison(const Options& options) {
+std::string SuggestComparison(const Options& options) {
   if (!options.request.HasList() || !options.typed.CanRepeat()) return "";
   const std::optional<std::string> algorithms = options.request.ValueOf("algorithm");
   if (algorithms && !KnowsAlgorithms(*algorithms)) return "";

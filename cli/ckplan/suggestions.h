@@ -19,7 +19,7 @@ std::vector<std::string> OpenDimsIn(const Error& error);
 
 // Returns the values at which the step could end, if that would make the model one that can be
 // planned: "l,z". Returns "" if nothing would.
-std::string SuggestedEnds(const Error& error);
+std::string SuggestOutputs(const Error& error);
 
 // Returns flags that give a size to each dimension that `error` asks for, " -D N=8 -D T=128", and
 // end the step where it can be trained (--outputs), with which all models of the command can be
@@ -30,7 +30,7 @@ std::string SuggestedSizes(const Options& options, const Error& error);
 // Returns the arguments of the `ckplan compare` that makes all plans for which a list was typed
 // where one plan is made: " m.onnx -D N=8,16 -a best". Returns "" if no list was typed, or if it
 // could not run.
-std::string SuggestedComparison(const Options& options);
+std::string SuggestComparison(const Options& options);
 
 // The note on a chain algorithm's plan for a graph it cannot cut.
 

@@ -68,10 +68,11 @@ Words CostModels() {
 
 // Returns the emitters that the help of the option names, because commands accept different ones.
 Words EmitterWords(const OptionDescription& option) {
-  const std::vector<std::string> named = WordsOfSentence(option.help);
+  const std::vector<std::string> flag_words = WordsOfSentence(option.help);
   Words words;
   for (const Emitter& emitter : AllEmitters()) {
-    const bool is_taken = std::find(named.begin(), named.end(), emitter.name) != named.end();
+    const bool is_taken =
+        std::find(flag_words.begin(), flag_words.end(), emitter.name) != flag_words.end();
     if (is_taken) words.push_back(fmt::format("{}=", emitter.name));
   }
   return words;
@@ -246,7 +247,7 @@ _PROGRAM_complete() {
 }
 )";
 
-std::string WithName(std::string_view text, std::string_view name) {
+std::string PrependName(std::string_view text, std::string_view name) {
   constexpr std::string_view kPlaceholder = "PROGRAM";
   std::string result;
   for (size_t at = text.find(kPlaceholder); at != text.npos; at = text.find(kPlaceholder)) {
@@ -318,7 +319,7 @@ std::string BashValues(const ProgramDescription& program) {
 std::string BashScript(const ProgramDescription& program) {
   const std::string all = fmt::format("{}", fmt::join(CommandWords(program), " "));
   std::string text = HeadOf(program, AllShells()[0]);
-  text += WithName(kBashFunctions, program.name);
+  text += PrependName(kBashFunctions, program.name);
   text += fmt::format("\n_{}_look_up() {{  # sets kind and choices, or what else may stand here\n",
                       program.name);
   text += fmt::format(

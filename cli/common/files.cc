@@ -37,7 +37,7 @@ bool IsStream(const struct stat& status) {
 }
 
 // Returns the path with the letters of the file's own name, but not of its folders, in lower case.
-std::string WithoutCase(std::string path) {
+std::string LowerFileName(std::string path) {
   for (size_t i = path.rfind('/') + 1; i < path.size(); ++i) {
     path[i] = static_cast<char>(std::tolower(static_cast<unsigned char>(path[i])));
   }
@@ -48,7 +48,7 @@ std::string WithoutCase(std::string path) {
 class Place {
  public:
   Place(const std::string& path, int standard_stream)
-      : status_(StatusOf(path, standard_stream)), name_(WithoutCase(LinkTarget(path))) {}
+      : status_(StatusOf(path, standard_stream)), name_(LowerFileName(LinkTarget(path))) {}
 
   bool exists() const { return status_.has_value(); }
   bool HasNameOf(const Place& other) const { return name_ == other.name_; }

@@ -60,7 +60,7 @@ struct LimitInForce {
   bool is_own = false;
 };
 
-std::optional<LimitInForce> TightestLimit() {
+std::optional<LimitInForce> FindTightestLimit() {
   std::optional<LimitInForce> tightest;
   const auto consider = [&tightest](const LimitInForce& limit) {
     if (!tightest || limit.data_bytes < tightest->data_bytes) tightest = limit;
@@ -190,12 +190,12 @@ Result<Done> LimitMemory(const std::optional<std::string>& given) {
 }
 
 std::optional<Bytes> MemoryLimit() {
-  const std::optional<LimitInForce> limit = TightestLimit();
+  const std::optional<LimitInForce> limit = FindTightestLimit();
   return limit ? std::optional(Bytes(limit->data_bytes)) : std::nullopt;
 }
 
 MemoryLimitWords DescribeMemoryLimit() {
-  const std::optional<LimitInForce> limit = TightestLimit();
+  const std::optional<LimitInForce> limit = FindTightestLimit();
   if (!limit) return {};
   limit_text[0] = '\0';
   AppendToLimitText(limit->name);

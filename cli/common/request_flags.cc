@@ -223,7 +223,7 @@ int64_t LimitOf(const FlagRow& row) {
 }
 
 // Returns the flag that messages suggest. Dimensions have the short flag, as in all examples.
-std::string TypedFlag(const FlagRow& row) { return row.field == "dims" ? "-D" : LongFlag(row); }
+std::string SuggestedFlag(const FlagRow& row) { return row.field == "dims" ? "-D" : LongFlag(row); }
 
 constexpr std::string_view kAllAlgorithms = "all";
 
@@ -232,7 +232,7 @@ Error NamesSeveral(const FlagRow& row, const std::string& text, std::string_view
   return MakeError(ErrorCode::kUsage,
                    fmt::format("{0}: \"{1}\" names several {2}, and this command takes one; "
                                "`ckplan compare MODEL {0} {3}` compares several",
-                               TypedFlag(row), text, values, ShellWord(text)));
+                               SuggestedFlag(row), text, values, ShellWord(text)));
 }
 
 bool IsList(std::string_view text) { return text.find(',') != text.npos; }
@@ -494,7 +494,7 @@ Result<Done> RequestFlags::ReadField(std::string_view field, PlanRequest* reques
 
 std::string RequestFlags::Typed(std::string_view field) const {
   const Given& given = given_[RowOf(field)];
-  const std::string flag = TypedFlag(kRows[RowOf(field)]);
+  const std::string flag = SuggestedFlag(kRows[RowOf(field)]);
   std::vector<std::string> typed;
   for (const std::string& text : given.list) typed.push_back(flag + " " + ShellWord(text));
   if (given.text) typed.push_back(flag + " " + ShellWord(*given.text));
@@ -543,7 +543,7 @@ std::string FlagOf(const std::string& field) {
     return setting.empty() ? "--memory-limit" : std::string(setting);
   }
   const size_t row = RowOf(field);
-  return row == kRows.size() ? field : TypedFlag(kRows[row]);
+  return row == kRows.size() ? field : SuggestedFlag(kRows[row]);
 }
 
 namespace {
@@ -555,7 +555,7 @@ std::string WordFlagFor(const FlagRow& row, const PlanRequest& request) {
   if (is_one_by_one && row.field == "fused") return "";
   if (is_one_by_one && row.field == "restored") return std::string(" ") + kNoRestore;
   const std::string_view word = WordToType(FieldOf(row.field), request);
-  return word.empty() ? "" : fmt::format(" {} {}", TypedFlag(row), word);
+  return word.empty() ? "" : fmt::format(" {} {}", SuggestedFlag(row), word);
 }
 
 }  // namespace
@@ -572,11 +572,11 @@ std::string FlagsFor(const PlanRequest& request) {
       if (std::holds_alternative<WordsMember>(field.member)) text += WordFlagFor(row, request);
       if (!is_said || std::holds_alternative<WordsMember>(field.member)) continue;
       if (std::holds_alternative<bool PlanRequest::*>(field.member)) {
-        text += " " + TypedFlag(row);
+        text += " " + SuggestedFlag(row);
         continue;
       }
       for (const std::string& value : TextsOf(field, request)) {
-        text += fmt::format(" {} {}", TypedFlag(row), ShellWord(value));
+        text += fmt::format(" {} {}", SuggestedFlag(row), ShellWord(value));
       }
     }
   }

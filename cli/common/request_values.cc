@@ -32,13 +32,13 @@ constexpr int64_t kMaxGibibytes = 4096;
 constexpr int64_t kMaxCount = std::numeric_limits<int32_t>::max();
 constexpr size_t kMaxSetFileBytes = size_t{1} << 20;
 
-Error WithFlag(const FlagForm& form, Error error) {
+Error AddFlagName(const FlagForm& form, Error error) {
   error.message.insert(0, form.flag + ": ");
   return error;
 }
 
 // Replaces "INPUT=@FILE" by the contents of the file: an array of NumPy's, or JSON.
-Result<std::string> WithFileContents(const FlagForm& form, const std::string& text) {
+Result<std::string> ReadFileContents(const FlagForm& form, const std::string& text) {
   const size_t at = text.rfind("=@");
   if (at == text.npos) return text;
   const std::string path = text.substr(at + 2);
@@ -140,11 +140,11 @@ Result<KnobSetting> ReadSetting(const FlagForm& form, std::string_view text) {
   CKPLAN_ASSIGN_OR_RETURN(const NamedText setting, SplitNamed(text, flag, form.form));
   const std::vector<std::string_view> names = KnobNames();
   if (std::count(names.begin(), names.end(), setting.name) == 0) {
-    const std::string meant = DidYouMean(setting.name, names);
+    const std::string hint = DidYouMean(setting.name, names);
     return MakeError(
         ErrorCode::kUsage,
         fmt::format("{}: no algorithm has a parameter \"{}\"{} they are {}; see `ckplan algos`",
-                    flag, setting.name, meant.empty() ? ";" : meant, fmt::join(names, ", ")));
+                    flag, setting.name, hint.empty() ? ";" : hint, fmt::join(names, ", ")));
   }
   const std::string where = flag + " " + setting.name;
   if (!IsInBytes(setting.name)) {
@@ -201,9 +201,9 @@ Result<Done> ReadSetInputs(const FlagForm& form, const std::vector<std::string>&
                            std::vector<std::string>* inputs) {
   std::set<std::string> names;
   for (const std::string& text : texts) {
-    CKPLAN_ASSIGN_OR_RETURN(const std::string value, WithFileContents(form, text));
+    CKPLAN_ASSIGN_OR_RETURN(const std::string value, ReadFileContents(form, text));
     Result<SetInput> input = ParseSetInput(value);
-    if (!input.ok()) return WithFlag(form, std::move(input).error());
+    if (!input.ok()) return AddFlagName(form, std::move(input).error());
     if (!names.insert(input->name).second) {
       return MakeError(ErrorCode::kUsage,
                        fmt::format("{}: {} has two values", form.flag, input->name));
@@ -218,7 +218,7 @@ Result<Done> ReadOpShapes(const FlagForm& form, const std::vector<std::string>& 
   std::set<std::pair<std::string, std::string>> described;
   for (const std::string& text : texts) {
     Result<OpHint> hint = ParseOpHint(text);
-    if (!hint.ok()) return WithFlag(form, std::move(hint).error());
+    if (!hint.ok()) return AddFlagName(form, std::move(hint).error());
     if (!described.emplace(hint->domain, hint->type).second) {
       return MakeError(ErrorCode::kUsage, fmt::format("{}: {} is described twice", form.flag,
                                                       text.substr(0, text.find('='))));
@@ -235,11 +235,11 @@ Result<Sharding> ReadSharding(const FlagForm& form, const std::string& text) {
   const auto* const system =
       std::find(std::begin(kShardingSystems), std::end(kShardingSystems), name);
   if (system == std::end(kShardingSystems)) {
-    const std::string meant = DidYouMean(name, kShardingSystems);
+    const std::string hint = DidYouMean(name, kShardingSystems);
     return MakeError(
         ErrorCode::kUsage,
         fmt::format("{}: unknown system \"{}\"{} the systems are {}", flag, name.substr(0, 80),
-                    meant.empty() ? ";" : meant, fmt::join(kShardingSystems, ", ")));
+                    hint.empty() ? ";" : hint, fmt::join(kShardingSystems, ", ")));
   }
   if (colon == std::string::npos) {
     return MakeError(ErrorCode::kUsage,

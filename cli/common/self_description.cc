@@ -102,7 +102,7 @@ std::string Head(const ProgramDescription& program, const std::string& page,
 }
 
 // Removes the full stop of a summary, because the line with a page's name has none.
-std::string WithoutFullStop(std::string_view sentence) {
+std::string RemoveFullStop(std::string_view sentence) {
   if (sentence.ends_with('.')) sentence.remove_suffix(1);
   return std::string(sentence);
 }
@@ -158,7 +158,7 @@ std::string ProgramManPage(const ProgramDescription& program) {
 }
 
 std::string CommandManPage(const ProgramDescription& program, const CommandDescription& command) {
-  std::string text = Head(program, PageName(command), WithoutFullStop(command.summary));
+  std::string text = Head(program, PageName(command), RemoveFullStop(command.summary));
   text += fmt::format(".SH SYNOPSIS\n\\fB{}\\fR{}\n", Roff(command.name),
                       Roff(std::string_view(command.usage).substr(command.name.size())));
   text += fmt::format(".SH DESCRIPTION\n{}\n", Roff(command.summary));

@@ -81,7 +81,7 @@ Error BadValue(std::string_view text, std::string_view flag, std::string_view fo
 
 // Returns the text in small letters without blanks, or "" for a text that is too long to guess its
 // meaning.
-std::string Simplified(std::string_view text) {
+std::string SimplifyText(std::string_view text) {
   constexpr size_t kLongest = 24;
   std::string simple;
   for (const char c : text.substr(0, text.size() > kLongest ? 0 : kLongest)) {
@@ -142,7 +142,7 @@ std::optional<double> ReadPercent(std::string_view text) {
 // Returns the unit that the small letters mean: GiB for g, gi or gib, GB for gb.
 std::string_view MeantUnit(std::string_view letters) {
   for (const Unit& unit : kUnits) {
-    const std::string name = Simplified(unit.name);
+    const std::string name = SimplifyText(unit.name);
     const bool is_binary = name.size() == 3;
     if (name == letters) return unit.name;
     if (is_binary && !letters.empty() && name.starts_with(letters)) return unit.name;
@@ -151,7 +151,7 @@ std::string_view MeantUnit(std::string_view letters) {
 }
 
 std::string MeantSize(std::string_view text) {
-  const std::string simple = Simplified(text);
+  const std::string simple = SimplifyText(text);
   std::string_view rest = simple;
   if (!TakeDecimal(&rest)) return "";
   const std::string number = simple.substr(0, simple.size() - rest.size());
@@ -160,7 +160,7 @@ std::string MeantSize(std::string_view text) {
 }
 
 std::string MeantPercent(std::string_view text) {
-  const std::string simple = Simplified(text);
+  const std::string simple = SimplifyText(text);
   std::string_view rest = simple;
   const std::optional<Decimal> number = TakeDecimal(&rest);
   if (!number || (!rest.empty() && rest != "%" && rest != "percent")) return "";
@@ -171,7 +171,7 @@ std::string MeantPercent(std::string_view text) {
 }
 
 std::string MeantDuration(std::string_view text) {
-  const std::string simple = Simplified(text);
+  const std::string simple = SimplifyText(text);
   std::string_view rest = simple;
   if (!TakeDecimal(&rest)) return "";
   const std::string number = simple.substr(0, simple.size() - rest.size());
@@ -214,8 +214,8 @@ Result<Budget> ParseBudget(std::string_view text, std::string_view flag, BudgetF
 }
 
 std::string SuggestedBudget(std::string_view text, BudgetForms forms) {
-  if (forms.min && Simplified(text).starts_with("min")) return "min";
-  if (forms.balanced && Simplified(text).starts_with("balance")) return "balanced";
+  if (forms.min && SimplifyText(text).starts_with("min")) return "min";
+  if (forms.balanced && SimplifyText(text).starts_with("balance")) return "balanced";
   const std::string percent = forms.percent ? MeantPercent(text) : "";
   const bool is_share = text.starts_with("0.") || text.starts_with('.');
   if (ReadPercent(percent) && (is_share || text.find('%') != std::string_view::npos)) {
@@ -234,18 +234,19 @@ std::string BareNumberHint(std::string_view text, Bytes typical, BudgetForms for
   const auto [stop, fault] = std::from_chars(text.data(), end, number);
   if (fault != std::errc() || stop != end || number < 1) return "";
   if (number > typical.count() / kFarBelow) return "";
-  std::string meant;
-  if (forms.percent && number <= kWholePercent) meant = fmt::format("\"{}%\"", number);
+  std::string suggestion;
+  if (forms.percent && number <= kWholePercent) suggestion = fmt::format("\"{}%\"", number);
   for (const std::string_view unit : {"KiB", "MiB", "GiB"}) {
     const std::string size = fmt::format("{}{}", number, unit);
     const auto bytes = ReadSize(size);
     constexpr int64_t kNear = 20;
     if (!bytes || bytes->count() < typical.count() / kNear) continue;
-    if (*bytes <= typical) meant += fmt::format("{}\"{}\"", meant.empty() ? "" : " or ", size);
+    if (*bytes <= typical)
+      suggestion += fmt::format("{}\"{}\"", suggestion.empty() ? "" : " or ", size);
     break;
   }
-  if (meant.empty()) return fmt::format("\"{}\" is {} bytes; sizes take a unit", text, number);
-  return fmt::format("\"{}\" is {} bytes; did you mean {}?", text, number, meant);
+  if (suggestion.empty()) return fmt::format("\"{}\" is {} bytes; sizes take a unit", text, number);
+  return fmt::format("\"{}\" is {} bytes; did you mean {}?", text, number, suggestion);
 }
 
 Result<std::chrono::milliseconds> ParseDuration(std::string_view text, std::string_view flag) {

@@ -44,7 +44,7 @@ void WriteToStderr(std::string_view text) {
 }
 
 // Shortens the text at a boundary between UTF-8 characters.
-std::string Shortened(std::string text, size_t longest) {
+std::string ShortenText(std::string text, size_t longest) {
   if (text.size() <= longest) return text;
   while (longest > 0 && (static_cast<unsigned char>(text[longest]) & 0xC0) == 0x80) --longest;
   text.resize(longest);
@@ -165,7 +165,7 @@ void PrintError(const Error& error, std::string_view program, ExitCode code) {
   }
   std::string text = PrintableMessage(MessageOf(error));
   for (const std::string& note : error.notes) text += "\n  " + PrintableMessage(note);
-  WriteToStderr(fmt::format("{}: {}\n", program, Shortened(std::move(text), kMaxErrorBytes)));
+  WriteToStderr(fmt::format("{}: {}\n", program, ShortenText(std::move(text), kMaxErrorBytes)));
 }
 
 void Progress::Stage(std::string_view text) {

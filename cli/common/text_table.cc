@@ -88,12 +88,12 @@ class Layout {
   size_t MinWidth() const {
     size_t width = Width();
     for (size_t c = 0; c < widths_.size(); ++c) {
-      width -= widths_[c] - std::min(widths_[c], NarrowestOf(table_.columns[c].fit));
+      width -= widths_[c] - std::min(widths_[c], MinWidthOf(table_.columns[c].fit));
     }
     return width;
   }
 
-  static size_t NarrowestOf(Fit fit) {
+  static size_t MinWidthOf(Fit fit) {
     if (fit == Fit::kElide) return kNarrowestName;
     return fit == Fit::kWrap ? kNarrowestSentence : TextTable::kAnyWidth;
   }
@@ -118,7 +118,7 @@ class Layout {
   // Narrows the widest column of that kind until the table fits, or all such columns are at their
   // narrowest.
   void Narrow(Fit fit, size_t width) {
-    const size_t narrowest = NarrowestOf(fit);
+    const size_t narrowest = MinWidthOf(fit);
     while (Width() > width) {
       std::optional<size_t> widest;
       for (size_t c = 0; c < widths_.size(); ++c) {
@@ -217,7 +217,7 @@ size_t DescriptionColumn(std::string_view line) {
   return gap == std::string_view::npos ? 0 : line.find_first_not_of(' ', gap);
 }
 
-std::string FoldedLine(std::string_view line, size_t width) {
+std::string FoldLine(std::string_view line, size_t width) {
   constexpr size_t kNarrowestDescription = 20;
   constexpr size_t kFoldedColumn = 6;  // For descriptions that would be too narrow.
   if (CharacterCount(line) <= width) return std::string(line);
@@ -245,7 +245,7 @@ std::string Folded(std::string_view help, size_t width) {
   std::string text;
   while (!help.empty()) {
     const size_t end = std::min(help.find('\n'), help.size());
-    text += FoldedLine(help.substr(0, end), width);
+    text += FoldLine(help.substr(0, end), width);
     if (end < help.size()) text += '\n';
     help.remove_prefix(std::min(end + 1, help.size()));
   }

@@ -53,7 +53,7 @@ Value Sum(const Value& a, const Value& b) {
 
 Value Negative(const Value& a) { return Product(a, Fraction{-1, 1}); }
 Value Floor(const Value& a) { return a ? Value(Fraction{FloorOf(*a), 1}) : std::nullopt; }
-Value Ceiling(const Value& a) { return Negative(Floor(Negative(a))); }
+Value CeilingOf(const Value& a) { return Negative(Floor(Negative(a))); }
 Value FloorQuotient(const Value& a, const Value& b) { return Floor(Quotient(a, b)); }
 Value Remainder(const Value& a, const Value& b) {
   return Sum(a, Negative(Product(b, FloorQuotient(a, b))));
@@ -82,10 +82,11 @@ struct Function {
   Value (*unary)(const Value&) = nullptr;
   Value (*binary)(const Value&, const Value&) = nullptr;
 };
-constexpr Function kFunctions[] = {{"floor", Floor, nullptr},           {"ceil", Ceiling, nullptr},
-                                   {"ceiling", Ceiling, nullptr},       {"max", nullptr, Larger},
-                                   {"min", nullptr, Smaller},           {"mod", nullptr, Remainder},
-                                   {"floordiv", nullptr, FloorQuotient}};
+constexpr Function kFunctions[] = {
+    {"floor", Floor, nullptr},           {"ceil", CeilingOf, nullptr},
+    {"ceiling", CeilingOf, nullptr},     {"max", nullptr, Larger},
+    {"min", nullptr, Smaller},           {"mod", nullptr, Remainder},
+    {"floordiv", nullptr, FloorQuotient}};
 
 // A recursive-descent parser with Python's operator precedence.
 class Reader {

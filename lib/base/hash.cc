@@ -51,9 +51,9 @@ void Sha256::Update(std::string_view bytes) {
   size_t filled = total_bytes_ % 64;
   total_bytes_ += left;
   if (filled != 0) {
-    const size_t taken = std::min(left, 64 - filled);
-    std::memcpy(pending_.data() + filled, data, taken);
-    data += taken, left -= taken, filled += taken;
+    const size_t copied = std::min(left, 64 - filled);
+    std::memcpy(pending_.data() + filled, data, copied);
+    data += copied, left -= copied, filled += copied;
     if (filled < 64) return;
     Compress(pending_.data());
   }

@@ -63,9 +63,9 @@ bool Glob::Matches(std::string_view name) const {
     uint64_t carry = 0;
     uint64_t any = 0;
     for (size_t word = 0; word < words_; ++word) {
-      const uint64_t taken = states[word] & takes[word];
-      states[word] = (taken << 1) | carry | (states[word] & stays_[word]);
-      carry = taken >> (kWordBits - 1);
+      const uint64_t advanced = states[word] & takes[word];
+      states[word] = (advanced << 1) | carry | (states[word] & stays_[word]);
+      carry = advanced >> (kWordBits - 1);
       any |= states[word];
     }
     if (any == 0) return false;

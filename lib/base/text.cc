@@ -209,10 +209,10 @@ namespace {
 
 // Returns `count` in hundredths of 2^shift. A double would not round ties reliably.
 uint64_t Hundredths(uint64_t count, int shift) {
-  const uint64_t whole = count >> shift;
-  const uint64_t rest = count - (whole << shift);
+  const uint64_t units = count >> shift;
+  const uint64_t rest = count - (units << shift);
   const uint64_t half = uint64_t{1} << (shift - 1);
-  return whole * 100 + ((rest * 100 + half) >> shift);
+  return units * 100 + ((rest * 100 + half) >> shift);
 }
 
 uint64_t Magnitude(Bytes bytes) {
@@ -273,7 +273,7 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 }
 
 // Returns the name in lower case without leading hyphens.
-std::string NormalizedName(std::string_view name) {
+std::string NormalizeName(std::string_view name) {
   name.remove_prefix(std::min(name.find_first_not_of('-'), name.size()));
   std::string plain;
   for (const char c : name) {
@@ -309,13 +309,13 @@ std::optional<size_t> DistanceIfNear(const std::string& typed, const std::string
 
 std::optional<std::string_view> NearName(std::string_view typed,
                                          std::span<const std::string_view> names) {
-  const std::string plain = NormalizedName(typed);
+  const std::string plain = NormalizeName(typed);
   std::optional<std::string_view> nearest;
   size_t least = 0;
   size_t left = kMaxWork;
   for (const std::string_view name : names) {
     PollStop();
-    const std::optional<size_t> distance = DistanceIfNear(plain, NormalizedName(name), &left);
+    const std::optional<size_t> distance = DistanceIfNear(plain, NormalizeName(name), &left);
     if (!distance || (nearest && *distance >= least)) continue;
     nearest = name;
     least = *distance;
@@ -329,8 +329,8 @@ std::string DidYouMean(std::string_view typed, std::span<const std::string_view>
 }
 
 std::string DescribeUnknownName(std::string_view typed, std::span<const std::string_view> names) {
-  const std::string meant = DidYouMean(typed, names);
-  return fmt::format("\"{}\"{} are {}", typed, meant.empty() ? "; known" : meant + " Known",
+  const std::string hint = DidYouMean(typed, names);
+  return fmt::format("\"{}\"{} are {}", typed, hint.empty() ? "; known" : hint + " Known",
                      fmt::join(names, ", "));
 }
 

@@ -126,7 +126,7 @@ def captured(step: Step, costs: str) -> JointGraph:
 
 
 class Judge:
-    """Computes peak, time and FLOPs of any two modules that were made from one step."""
+    """Computes peak, time and FLOPs of the two modules of a step."""
 
     def __init__(self, step: Step):
         self.timed, self.counted = captured(step, "roofline:a100-40g"), captured(step, "flops")
@@ -143,7 +143,7 @@ class Judge:
 
 
 def _time(modules: Modules) -> int:
-    """Returns the nanoseconds of both modules; a tensor between them prevents fusion."""
+    """Returns the time of both modules in nanoseconds; no kernel spans both."""
     spent = 0
     for nodes in _operations(modules):
         fusible = {node for node in nodes if is_pointwise(node)}
@@ -163,7 +163,7 @@ def _operations(modules: Modules) -> Iterable[list[fx.Node]]:
 
 
 def allocates(node: fx.Node) -> bool:
-    """Returns whether the node is an operation of its own: no view, no item of several results."""
+    """Returns whether the node allocates memory: it is neither a view nor an item of a result."""
     if node.op != "call_function" or node.target is operator.getitem:
         return False
     if operators.is_declared_view(node) or operators.is_mutation(node):

@@ -2,7 +2,7 @@
 
     python python/benchmarks/allocator_replay.py SNAPSHOT...
 
-A snapshot is what ``torch.cuda.memory._dump_snapshot`` has written on a machine with a GPU.
+A snapshot is a file that ``torch.cuda.memory._dump_snapshot`` wrote on a machine with a GPU.
 """
 
 from __future__ import annotations

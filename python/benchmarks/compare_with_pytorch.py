@@ -5,7 +5,7 @@
 
 Exports each network to ONNX, runs one step of it with `ckexec run --tensors`, runs PyTorch on the
 same batch from the same weights and output gradients, and compares outputs and the gradients of all
-parameters. Exits with 77 where PyTorch or onnx is not installed: skipped.
+parameters. Exits with 77, which skips the test, if PyTorch or onnx is not installed.
 """
 
 import argparse

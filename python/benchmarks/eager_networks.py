@@ -1,4 +1,4 @@
-"""Networks of which eager_step.py compares plans with PyTorch's eager step.
+"""The networks for which eager_step.py compares plans with PyTorch's eager step.
 
 The first are small, with all the operators of the full ones; those named in ``FULL`` have the depth of
 published networks, some with narrower layers. Weights are random. Those of transformers need that
@@ -24,7 +24,7 @@ Network = Callable[[], tuple[nn.Module, Batch]]
 
 
 class Classified(nn.Module):
-    """A network with the cross-entropy of its classes as its result."""
+    """A classifier that returns its cross-entropy loss."""
 
     def __init__(self, network: nn.Module):
         super().__init__()
@@ -391,7 +391,7 @@ _OF_TRANSFORMERS = ("bert", "gpt2", "llama", "t5", "mamba", *FULL)
 
 
 def rows(names: list[str]) -> Iterator[tuple[str, nn.Module, Batch]]:
-    """Yields the networks whose names are asked for, made from one seed."""
+    """Yields the networks with these names, all made from one seed."""
     for name, (make, _) in (NETWORKS | FULL).items():
         if names and name not in names:
             continue

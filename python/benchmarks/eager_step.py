@@ -137,7 +137,7 @@ FILES: dict[str, Callable[[nn.Module, Batch, Path], None]] = {
 
 
 def save(kind: str, model: nn.Module, batch: Batch, path: Path) -> None:
-    """Writes the network as a file of that kind, and leaves out what exporters print."""
+    """Writes the network as a file of that kind, and suppresses what exporters print."""
     logging.disable(logging.CRITICAL)
     with _without_output():
         FILES[kind](model, batch, path)
@@ -145,7 +145,7 @@ def save(kind: str, model: nn.Module, batch: Batch, path: Path) -> None:
 
 @contextlib.contextmanager
 def _without_output() -> Iterator[None]:
-    """Leaves out standard output, that of libraries in C++ included."""
+    """Suppresses standard output, also that of C++ libraries."""
     sys.stdout.flush()
     ours = os.dup(1)
     with open(os.devnull, "w") as nowhere:
@@ -159,7 +159,7 @@ def _without_output() -> Iterator[None]:
 
 
 def inspect(path: Path, flags: list[str]) -> dict[str, Any]:
-    """Returns what ``ckplan inspect`` says of the model."""
+    """Returns the output of ``ckplan inspect`` for the model."""
     program = os.environ.get("CKPLAN_PROGRAM") or shutil.which("ckplan") or "ckplan"
     command = [program, "inspect", str(path), "--format", "json", *flags]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -169,12 +169,12 @@ def inspect(path: Path, flags: list[str]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Prints a table in Markdown, and the reasons for what is missing in it."""
+    """Prints a table in Markdown, and the reasons for missing cells."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help=", ".join(NETWORKS | FULL))
     parser.add_argument("--files", default="ckplan,dynamo", help=", ".join(FILES))
     parser.add_argument("--flags", default="--autograd torch-cpu", help="of ckplan inspect")
-    parser.add_argument("--keep", type=Path, help="folder for models and figures, read if there")
+    parser.add_argument("--keep", type=Path, help="folder that caches models and figures")
     asked = parser.parse_args()
     warnings.filterwarnings("ignore")
     kinds = asked.files.split(",")

@@ -1,8 +1,8 @@
-"""Prints how many bytes an estimate is off what training on a CPU measures, for 25 networks.
+"""Compares estimates with the memory of training on a CPU, in bytes, for 25 networks.
 
     python python/benchmarks/estimate_on_cpu.py [NAME...] [--optimizer adamw] [--journal FILE]
 
-With a journal, a run that was cut goes on where it was.
+With a journal, an interrupted run resumes.
 Every column is the estimate's figure, with the difference in brackets where there is one. The
 networks are small or get small inputs, so that they train in seconds. Needs torchvision and
 transformers; nothing is downloaded, since weights are random. A network whose package is missing is
@@ -39,7 +39,7 @@ _NO_LIMIT = 1 << 50
 
 
 def loss_of(output: Any) -> Tensor:
-    """Returns the loss of a model, or makes one of its first result."""
+    """Returns the loss of a model; if it has none, makes one from its first result."""
     # TorchDynamo of PyTorch 2.8 does not trace a union of types.
     if isinstance(output, (Tensor, tuple)):
         return loss_of_tests(output)
@@ -164,7 +164,7 @@ class Network(nn.Module):
 
 
 def networks() -> Iterator[tuple[str, Make, list[Tensor]]]:
-    """Yields what makes each network, and a batch for it."""
+    """Yields a function that makes each network, and a batch for it."""
     for name, (make, batch) in NETWORKS.items():
         yield f"tests: {name}", lambda make=make: Network(make(), []), [batch()]
     if _has("torchvision"):
@@ -216,7 +216,7 @@ def estimated(make: Make, batch: list[Tensor], optimizer: str) -> dict[str, int]
 
 
 def measured(make: Make, batch: list[Tensor], optimizer: str) -> dict[str, int]:
-    """Returns what two steps of training on a CPU have in memory."""
+    """Trains two steps on a CPU, and returns the memory that they use."""
     torch._dynamo.reset()
     model = make()
     compiled = ckplan.torch.compile(model, total=_NO_LIMIT, algo="keep-all")
@@ -288,7 +288,7 @@ def main() -> None:
 
 
 def _both(make: Make, batch: list[Tensor], optimizer: str) -> dict[str, Any]:
-    """Returns the figures of the estimate, the measured ones, and the CPU time for both."""
+    """Returns the estimated and the measured figures, and the CPU time for both."""
     start = time.process_time()
     torch.manual_seed(1)
     ours, theirs = estimated(make, batch, optimizer), measured(make, batch, optimizer)

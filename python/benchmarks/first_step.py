@@ -1,4 +1,4 @@
-"""Prints how much longer the first step of training takes, in CPU time.
+"""Prints how much CPU time ckplan adds to the first step of training.
 
     python python/benchmarks/first_step.py [NETWORK...] [--budget 60%] [--effort quick]
 

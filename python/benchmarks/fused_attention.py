@@ -25,7 +25,7 @@ def call(program, *arguments):
 
 
 def dims_of(program, model, given):
-    """The flags that bind the open dimensions of a model."""
+    """Returns the flags that bind the open dimensions of a model."""
     done = call(program, "inspect", model, "-f", "json")
     names = OPEN_DIMENSION.findall(done.stderr)
     sizes = {name: "8" if name == "N" else "512" for name in names}
@@ -49,7 +49,7 @@ def gibibytes(size):
 
 
 def added_time(program, model, flags, budget):
-    """What a plan within the budget adds to a step, in percent; or why there is none."""
+    """Returns the time that a plan within the budget adds, in percent, or why there is no plan."""
     done = call(program, "plan", model, *flags, "--budget", str(budget), "-q", "-o", "-")
     if done.returncode != 0:
         return "none fits"
@@ -59,7 +59,7 @@ def added_time(program, model, flags, budget):
 
 
 def row_of(program, model, given):
-    """The cells of a model; nothing if it has no attention."""
+    """Returns the cells of a model; none if it has no attention."""
     flags = dims_of(program, model, given)
     apart = inspect(program, model, flags)
     counts = counts_of(apart)

@@ -1,4 +1,4 @@
-"""Twelve small networks of the kinds that people train, with batches: what inductor_peak.py runs.
+"""The twelve small networks that inductor_peak.py runs, with batches.
 
 Weights are random, and nothing is downloaded. Each makes a function that returns the loss.
 """
@@ -22,7 +22,7 @@ Loss = Callable[[], Tensor]
 
 
 class UNet(nn.Module):
-    """Halves and doubles its images again, and joins each size with what it was before."""
+    """Halves its images, doubles them again, and joins each size with its earlier result."""
 
     def __init__(self, width: int = 8, depth: int = 2):
         super().__init__()
@@ -185,7 +185,7 @@ def _mamba() -> Loss:
 
 
 def _trained(model: nn.Module, loss: Loss) -> Loss:
-    """Returns the function of the loss, with the parameters that it trains as ``trained``."""
+    """Returns the loss function, with its parameters as the attribute ``trained``."""
     model.train()
     loss.trained = [p for p in model.parameters() if p.requires_grad]  # type: ignore[attr-defined]
     return loss

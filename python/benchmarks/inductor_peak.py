@@ -1,4 +1,4 @@
-"""Compares what is promised of compiled training with what PyTorch's allocator then counts.
+"""Compares the promised peaks of compiled training with those of PyTorch's allocator.
 
     python python/benchmarks/inductor_peak.py [NETWORK...] [--budgets 80% 60% 40%] [--journal FILE]
 
@@ -21,8 +21,8 @@ infeasible, the row is of the least that the error names.
 - *Gradients* are compared with plain's, by the norm of the difference over the norm; plain's own
   are compared with eager mode's, except where dropout draws other numbers there.
 
-A network is begun only before ``--minutes`` have passed. With ``--journal`` rows are kept as they
-are made; ``--print`` prints the table of what is there.
+No network begins after ``--minutes``. ``--journal`` keeps finished rows, and ``--print`` prints
+their table.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def allocated(step: Loss, trained: list[torch.Tensor]) -> int:
 
 
 def keep_memory() -> None:
-    """Has the C library give no memory back to the system (``mallopt``, of glibc alone)."""
+    """Stops the C library from returning memory to the system (``mallopt``, glibc only)."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(-4, 0)  # M_MMAP_MAX: all memory is of the heap.
@@ -119,7 +119,7 @@ def cpu_seconds() -> float:
 
 @dataclass
 class Running:
-    """A step that has run, and what is known of it."""
+    """A step that has run, with its measurements."""
 
     step: Any
     trained: list[torch.Tensor]
@@ -132,7 +132,7 @@ class Running:
         return list(torch.autograd.grad(self.step(), self.trained))
 
     def added_ns(self) -> int:
-        """Returns what the step adds to plain's by the measured times of its kernels."""
+        """Returns the time that the step adds to plain's, by the measured times of its kernels."""
         plain_cost, plain_calls = next(iter(self.calls.items()))
         cost = min(self.calls, key=lambda cost: abs(cost / plain_cost - 1 - self.row["added"]))
         ours, theirs = (
@@ -151,7 +151,7 @@ _numbers = itertools.count()
 
 
 def of_its_own(loss: Loss) -> Loss:
-    """Returns the function with code of its own, as TorchDynamo keeps what it compiles by code."""
+    """Returns a copy of the function with its own code object, TorchDynamo's cache key."""
     function: Any = loss
     code = function.__code__.replace(co_name=f"loss_{next(_numbers)}")
     made = types.FunctionType(code, function.__globals__, closure=function.__closure__)
@@ -195,7 +195,7 @@ def knob(name: str, value: float) -> Running:
 
 
 def planned(name: str, budget: int | str, costs: str) -> Running:
-    """Returns the step within a budget; where it is infeasible, within the least."""
+    """Returns the step within a budget, or within the least one if that is infeasible."""
     options: dict[str, Any] = {"compiler": "inductor", "fullgraph": True, "costs": costs}
     begun = cpu_seconds()
     least = None
@@ -231,7 +231,7 @@ def difference(ours: list[torch.Tensor], theirs: list[torch.Tensor]) -> float:
 
 
 def eager_difference(name: str, compiled: Running) -> float | None:
-    """Returns how far gradients are from eager mode's; None where dropout draws other numbers."""
+    """Returns the distance of gradients from eager mode's; None if dropout draws other numbers."""
     torch.manual_seed(0)
     loss = NETWORKS[name][1]()
     eager = Running(loss, loss.trained, {})  # type: ignore[attr-defined]
@@ -266,7 +266,7 @@ class Kernels:
 
     @contextlib.contextmanager
     def none(self) -> Iterator[None]:
-        """Within this context no kernel is known; those that are made are known afterwards."""
+        """Hides known kernels within this context, and keeps those compiled in it."""
         with tempfile.TemporaryDirectory() as fresh:
             shutil.copytree(self._empty, fresh, dirs_exist_ok=True)
             self._use(Path(fresh))
@@ -394,7 +394,7 @@ def main() -> None:
     parser.add_argument("--costs", default="roofline")
     parser.add_argument("--minutes", type=float, default=1e6)
     parser.add_argument("--print", action="store_true", dest="prints")
-    parser.add_argument("--folder", type=Path, help="keep kernels and plans there")
+    parser.add_argument("--folder", type=Path, help="folder that keeps kernels and plans")
     journal.add_argument(parser)
     asked = parser.parse_args()
     end = time.monotonic() + 60 * asked.minutes

@@ -1,4 +1,4 @@
-"""Four reports of checkpoints that save less memory when they are compiled, before and after.
+"""Reproduces four reports of checkpoints that save less memory once compiled, with ckplan beside.
 
     python python/benchmarks/inductor_threads.py [THREAD...] [--layers 4] [--journal FILE]
 

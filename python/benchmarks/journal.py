@@ -1,4 +1,4 @@
-"""Keeps what benchmarks find in a file, line by line, so that a run that was cut goes on there.
+"""Keeps the results of benchmarks in a file, line by line, so that an interrupted run resumes.
 
 ``--journal FILE`` names the file. A line has the name of a row, the versions of what it was found
 with, and what was found; the same command prints the whole table from it once all rows are there.
@@ -18,12 +18,12 @@ from typing import Any
 def add_argument(parser: argparse.ArgumentParser) -> None:
     """Adds ``--journal`` to a command line."""
     parser.add_argument(
-        "--journal", type=Path, metavar="FILE", help="keep rows there, and go on after those there"
+        "--journal", type=Path, metavar="FILE", help="file of finished rows, to resume from"
     )
 
 
 class Journal:
-    """The rows that were found, by their names."""
+    """The finished rows, by name."""
 
     def __init__(self, path: Path | None, packages: Iterable[str], options: object = None):
         """``options`` are those of the command line that change rows."""
@@ -32,13 +32,13 @@ class Journal:
         self._rows: dict[str, Any] = {}
         if path is not None and path.exists():
             lines = [line for line in path.read_text().splitlines(True) if line.endswith("\n")]
-            # A line without an end was being written as the run was cut.
+            # An unfinished line was being written when the run was interrupted.
             path.write_text("".join(lines))
             rows = map(json.loads, lines)
             self._rows = {row["name"]: row["found"] for row in rows if row["of"] == self._about}
 
     def row(self, name: str, find: Callable[[], Any]) -> Any:
-        """Returns what is known of a row, or finds it. What is found can be written as JSON."""
+        """Returns a known row, or computes it by ``find`` and keeps it as JSON."""
         if name not in self._rows:
             found = json.loads(json.dumps(find()))
             if self._path is not None:
@@ -53,7 +53,7 @@ class Journal:
         return name in self._rows
 
     def rows(self, prefix: str) -> dict[str, Any]:
-        """Returns the known rows whose names begin so, by the rest of their names, in order."""
+        """Returns the known rows whose names begin with ``prefix``, by the rest of their names."""
         size = len(prefix)
         return {name[size:]: row for name, row in self._rows.items() if name.startswith(prefix)}
 

@@ -3,8 +3,8 @@
 
     python/benchmarks/large_graphs.py SHAPE NODES >graph.json
 
-A graph has about as many nodes as asked for, and its training step twice as many operations. Sizes and costs vary from
-node to node, always in the same way; those of transformers are the same in each layer.
+A graph has about NODES nodes; its training step has twice as many operations. Sizes and
+costs vary between nodes, but not between runs; those of transformers repeat in each layer.
 """
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""Prints what estimates of large models cost, and what they say.
+"""Prints the results of estimates of large models, and their CPU time and memory.
 
     python python/benchmarks/large_models.py [MODEL...]
 

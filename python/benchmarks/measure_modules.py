@@ -69,7 +69,7 @@ def measured_peak(model, x):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("modules", help="what `ckplan modules --format json` has printed")
+    parser.add_argument("modules", help="output of `ckplan modules --format json`")
     parser.add_argument("batch", type=int, help="the N of the plan")
     arguments = parser.parse_args()
     with open(arguments.modules, encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Runs plans that move values to the host, and compares peaks with what was planned.
+"""Runs plans that offload values to the host, and compares their peaks with the planned ones.
 
     python python/benchmarks/offload_peaks.py [--runtime ckexec torch] [--plans best inserted]
 
@@ -75,7 +75,7 @@ def by_ckexec(plans: str, budget: str, link: str) -> Iterator[list[str]]:
 
 
 def with_moves_inserted(graph: dict[str, Any]) -> list[list[Any]]:
-    """Returns steps that keep forward results on the host while more than three runs need them not.
+    """Returns steps that offload each forward result during gaps of more than three runs.
 
     The graph is that of a model, as ``ckplan graph --joint`` writes it.
     """
@@ -130,7 +130,7 @@ def by_torch(plans: str, budget: str, link: str) -> Iterator[list[str]]:
 
 
 def row(name: str, moved: int, planned: int, peak: int, host: int, host_peak: int) -> list[str]:
-    """Returns the cells of a network. Raises AssertionError where bytes differ."""
+    """Returns the cells of a network. Raises AssertionError if bytes differ."""
     assert (peak, host_peak) == (planned, host), (name, peak, planned, host_peak, host)
     return [name, *(f"{count / 1024:,.1f}" for count in (moved, planned, peak, host, host_peak))]
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Tabulates what plans with copies to the host add, and what is proven that they must add.
+"""Tabulates the time that plans with offloading add, and the proven bounds on it.
 
     python/benchmarks/offload_table.py CKPLAN [--effort quick|normal|thorough] [--journal FILE] [--only TEXT]
 
 Makes the joint graph of each network in testdata/models for a device, and plans it by `best` over a
 link for several budgets. Prints a Markdown table: added time and bound in per cent of a step, and
-CPU seconds. With a journal, a run that was cut goes on where it was.
+CPU seconds. With a journal, an interrupted run resumes.
 """
 import argparse
 import functools

@@ -30,7 +30,7 @@ from torch_tests import answers
 
 
 class OddUNet(nn.Module):
-    """A U-Net of one's own: sizes that are not even, depthwise convolutions, GELU, a gated skip."""
+    """A U-Net with odd sizes, depthwise convolutions, GELU and a gated skip."""
 
     def __init__(self, width: int = 12):
         super().__init__()
@@ -110,7 +110,7 @@ def main() -> int:
     """Prints a table in Markdown. Returns 1 if two commands that read the model disagree."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help=", ".join(NAMES))
-    parser.add_argument("--files", action="store_true", help="names are files in ONNX")
+    parser.add_argument("--files", action="store_true", help="NAMEs are ONNX files")
     asked = parser.parse_args()
     warnings.filterwarnings("ignore")
     print("| network | memory, MiB | plan | fit | inspect | check | estimate | step, allocator |")

@@ -1,9 +1,9 @@
-"""Prints what the plans of other runtimes lose against free plans.
+"""Prints the time that plans of other runtimes lose compared with free plans.
 
     python python/benchmarks/other_runtimes.py [NETWORK...] [--budgets 80 60 40] [--kinds sac ...]
         [--journal FILE]
 
-With a journal, a run that was cut goes on where it was.
+With a journal, an interrupted run resumes.
 
 The networks are those of transformers, on fake tensors in bfloat16 and without their weights, so
 training takes no memory. A budget is a share of what keeping everything needs. A cell has the time

@@ -1,10 +1,10 @@
-"""Prints estimates beside peaks that others have measured on GPUs, and published.
+"""Prints estimates beside published peaks, measured by others on GPUs.
 
     python python/benchmarks/published_peaks.py [NAME...] [--journal FILE]
 
 The rows are those of published_peaks.json, each with its source. Nothing is tuned on them. The loop
 that trained the language models holds all results of a step until the next one has made its own.
-With a journal, a run that was cut goes on where it was. Needs torchvision and transformers; nothing
+With a journal, an interrupted run resumes. Needs torchvision and transformers; nothing
 is downloaded and nothing is trained.
 """
 
@@ -65,7 +65,7 @@ def estimate(row: dict[str, Any]) -> ckplan.torch.Estimate:
         inputs(row),
         device=row["device"],
         memory=row["memory_bytes"],
-        context=0,  # The measurement begins when the context is there.
+        context=0,  # The measurement begins after the CUDA context was created.
         optimizer=lambda parameters: kind(parameters, lr=1e-3),
         precision="fp32",
         returns="all" if "sequence" in row else "loss",

@@ -90,7 +90,7 @@ def test_a_plan_that_fits_is_within_the_memory_by_its_check(name: str, tmp_path:
     del planned["schema_version"]
     checked = run("check", str(plan), str(path), f"--memory={memory}", "-f", "json")
     assert checked["ok"] and checked["accounting"] == planned
-    # What no plan changes is the same as in the row.
+    # Lines that no plan changes equal those of the row.
     for name in (
         "parameters",
         "buffers",

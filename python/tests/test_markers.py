@@ -211,7 +211,7 @@ def test_copies_to_the_host_are_steps(tmp_path):
     }
     actions = {n: markers.get("ckplan.action") for n, markers in enumerate(marked.of_node)}
     assert {n for n, action in actions.items() if action == "offload"} == offloaded
-    # Whoever drops a value early must have it back: without its copy back a read finds nothing.
+    # Without the copy back, a read of a dropped value finds nothing.
     for entry in model.metadata_props:
         if entry.key == "ckplan.steps":
             before, _, after = entry.value.partition(" in ")

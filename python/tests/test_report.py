@@ -211,7 +211,7 @@ def test_a_language_model_is_divided_into_several_modules(browser, tmp_path):
                 .map(cell => cell.textContent)"""
         )
         assert "model.layers.*.attn ×16" in modules and "model.layers.*.mlp ×16" in modules
-        # Different names stay different in whatever room they have.
+        # Different names stay different however short they are cut.
         names = browser.run(
             """[...document.querySelectorAll('.live-list td.name > [title]')]
                 .map(cell => [cell.title, cell.textContent])"""

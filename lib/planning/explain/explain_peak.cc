@@ -159,12 +159,12 @@ class PeakExplainer {
       const Bytes away = k >= begin && k < end ? item.bytes : Bytes(0);
       least = std::max(least, timeline_.step_bytes[k] - away);
     }
-    size_t gone = timeline_.peak_step, back = gone + 1;
+    size_t absent_from = timeline_.peak_step, back = absent_from + 1;
     if (least < timeline_.peak) {
-      for (gone = begin; timeline_.step_bytes[gone] <= least;) ++gone;
+      for (absent_from = begin; timeline_.step_bytes[absent_from] <= least;) ++absent_from;
       for (back = end; timeline_.step_bytes[back - 1] <= least;) --back;
     }
-    Measure(live, MoveBetween(traced_, item.tensor, LastMadeBefore(item), gone, back), true);
+    Measure(live, MoveBetween(traced_, item.tensor, LastMadeBefore(item), absent_from, back), true);
   }
 
   void Measure(size_t live, const Schedule& schedule, bool is_moved) {

@@ -108,9 +108,9 @@ class TensorExplainer {
     ListCopies();
     if (!found_.copies.empty()) return ReasonToMove();
     if (found_.stays.size() > 1) {
-      const Stay& again = found_.stays[1];
-      found_.again_at = again.since;
-      found_.if_kept = Measure(KeepInstead(traced_, again.version));
+      const Stay& return_stay = found_.stays[1];
+      found_.again_at = return_stay.since;
+      found_.if_kept = Measure(KeepInstead(traced_, return_stay.version));
     }
     bool may_be_freed = true;
     if (found_.gap) {

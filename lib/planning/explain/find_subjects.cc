@@ -34,11 +34,11 @@ class Finder {
 
   std::vector<Subject> Find(std::string_view text, const KindFilter& filter) const {
     std::vector<Subject> found =
-        ByName([&](const std::string& name) { return name == text; }, filter);
-    if (found.empty() && filter.modules) found = InModule(text);
+        FindByName([&](const std::string& name) { return name == text; }, filter);
+    if (found.empty() && filter.modules) found = FindInModule(text);
     if (!found.empty() || !IsGlob(text)) return found;
     const Glob glob(text);
-    return ByName([&](const std::string& name) { return glob.Matches(name); }, filter);
+    return FindByName([&](const std::string& name) { return glob.Matches(name); }, filter);
   }
 
   Error NotFoundError(std::string_view text) const {
@@ -59,7 +59,7 @@ class Finder {
   }
 
  private:
-  std::vector<Subject> ByName(const Matcher& accepts, const KindFilter& filter) const {
+  std::vector<Subject> FindByName(const Matcher& accepts, const KindFilter& filter) const {
     std::vector<Subject> found;
     std::set<int32_t> with_node;  // Tensors whose producers match.
     for (size_t i = 0; i < node_names_.size() && filter.nodes; ++i) {
@@ -81,7 +81,7 @@ class Finder {
     return found;
   }
 
-  std::vector<Subject> InModule(std::string_view path) const {
+  std::vector<Subject> FindInModule(std::string_view path) const {
     std::vector<Subject> found;
     for (size_t i = 0; i < node_names_.size(); ++i) {
       const std::vector<std::string> modules = graph_.ModulesOf(NodeId(i));

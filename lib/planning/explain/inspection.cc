@@ -37,7 +37,7 @@ std::vector<OperatorRow> OperatorsOf(const TrainingStep& step) {
   return rows;
 }
 
-std::vector<TensorRow> LargestTensors(const TrainingStep& step) {
+std::vector<TensorRow> FindLargestTensors(const TrainingStep& step) {
   std::vector<TensorRow> rows;
   for (const TensorId id : step.tensor_ids()) {
     const NodeId producer = step.ProducerOf(id);
@@ -110,7 +110,7 @@ Inspection InspectGraph(const TrainingStep& step) {
   result.forward_cost = step.forward_cost();
   result.backward_cost = step.backward_cost();
   result.operators = OperatorsOf(step);
-  result.largest = LargestTensors(step);
+  result.largest = FindLargestTensors(step);
   return result;
 }
 

@@ -61,11 +61,11 @@ Bytes ConstantGradientBytes(const TrainingStep& of, const Step& step) {
     const Step& origin = of.step_of()[static_cast<size_t>(step.node().index())];
     return ConstantGradientBytes(TrainingStep(of.forward()), origin);
   }
-  Bytes made(0);
+  Bytes gradient_bytes(0);
   for (const ValueId value : of.joint().op(step.node()).writes) {
-    if (IsConstantGradient(of.joint(), value)) made += of.joint().value(value).bytes;
+    if (IsConstantGradient(of.joint(), value)) gradient_bytes += of.joint().value(value).bytes;
   }
-  return made;
+  return gradient_bytes;
 }
 
 // Returns the memory of gradients and temporaries during the optimizer's step.
@@ -146,14 +146,14 @@ class EventReader {
     std::vector<bool> has_run(of_.step.node_count(), false);
     for (size_t k = 0; k < schedule_.steps.size(); ++k) {
       const Step& step = schedule_.steps[k];
-      const Bytes made = ConstantGradientBytes(of_.step, step);
-      if (made == Bytes(0) || has_run[static_cast<size_t>(step.node().index())]) continue;
+      const Bytes gradient_bytes = ConstantGradientBytes(of_.step, step);
+      if (gradient_bytes == Bytes(0) || has_run[static_cast<size_t>(step.node().index())]) continue;
       has_run[static_cast<size_t>(step.node().index())] = true;
       read_.events.push_back(
           {static_cast<int32_t>(k), kBeforeAllOfItsStep, read_.sizes.size(), false});
       read_.left.push_back(read_.sizes.size());
-      read_.sizes.push_back(made);
-      read_.arriving += made;
+      read_.sizes.push_back(gradient_bytes);
+      read_.arriving += gradient_bytes;
     }
   }
 
@@ -275,9 +275,9 @@ class Rehearsal {
         allocator_.Release(block);
         continue;
       }
-      const std::optional<BlockId> given = allocator_.Allocate(step_.sizes[event.buffer]);
-      if (!given) return false;
-      block = *given;
+      const std::optional<BlockId> allocated = allocator_.Allocate(step_.sizes[event.buffer]);
+      if (!allocated) return false;
+      block = *allocated;
     }
     return true;
   }

@@ -13,21 +13,21 @@ constexpr int64_t kSharedSegment = 20 * kMiB;
 constexpr int64_t kMinOwnSegment = 10 * kMiB;
 constexpr int64_t kSegmentStep = 2 * kMiB;
 
-int64_t RoundedUp(int64_t size, int64_t step) { return (size + step - 1) / step * step; }
+int64_t RoundUpTo(int64_t size, int64_t step) { return (size + step - 1) / step * step; }
 
 int64_t SegmentFor(int64_t size) {
   if (size <= kLargestSmallBlock) return kSmallSegment;
-  return size < kMinOwnSegment ? kSharedSegment : RoundedUp(size, kSegmentStep);
+  return size < kMinOwnSegment ? kSharedSegment : RoundUpTo(size, kSegmentStep);
 }
 
 }  // namespace
 
 std::optional<CachingAllocator::BlockId> CachingAllocator::Allocate(Bytes size) {
   if (size == Bytes(0)) return kNoBlock;
-  const int64_t rounded = RoundedUp(size.count(), kMinBlock);
+  const int64_t rounded = RoundUpTo(size.count(), kMinBlock);
   const bool is_small = rounded <= kLargestSmallBlock;
   std::optional<BlockId> block = TakeFree(rounded, is_small);
-  if (!block) block = NewSegment(rounded, is_small);
+  if (!block) block = AddSegment(rounded, is_small);
   if (!block) return std::nullopt;
   Split(*block, rounded);
   Block& used = blocks_[static_cast<size_t>(*block)];
@@ -62,7 +62,7 @@ std::optional<CachingAllocator::BlockId> CachingAllocator::TakeFree(int64_t size
   return block;
 }
 
-std::optional<CachingAllocator::BlockId> CachingAllocator::NewSegment(int64_t size, bool is_small) {
+std::optional<CachingAllocator::BlockId> CachingAllocator::AddSegment(int64_t size, bool is_small) {
   const int64_t segment = SegmentFor(size);
   if (!HasRoomFor(segment)) {
     ReturnFreeSegments();
@@ -75,7 +75,7 @@ std::optional<CachingAllocator::BlockId> CachingAllocator::NewSegment(int64_t si
   block.bytes = segment;
   block.is_small = is_small;
   next_address_ += static_cast<uint64_t>(segment);
-  return NewBlock(block);
+  return AddBlock(block);
 }
 
 void CachingAllocator::ReturnFreeSegments() {
@@ -100,7 +100,7 @@ void CachingAllocator::Split(BlockId id, int64_t size) {
   rest.is_small = block.is_small;
   rest.before = id;
   rest.after = block.after;
-  const BlockId rest_id = NewBlock(rest);
+  const BlockId rest_id = AddBlock(rest);
   if (rest.after != kNoBlock) blocks_[static_cast<size_t>(rest.after)].before = rest_id;
   blocks_[static_cast<size_t>(id)].after = rest_id;
   blocks_[static_cast<size_t>(id)].bytes = size;
@@ -122,7 +122,7 @@ void CachingAllocator::MergeWith(BlockId id, BlockId neighbour) {
   unused_ids_.push_back(neighbour);
 }
 
-CachingAllocator::BlockId CachingAllocator::NewBlock(const Block& block) {
+CachingAllocator::BlockId CachingAllocator::AddBlock(const Block& block) {
   if (unused_ids_.empty()) {
     blocks_.push_back(block);
     return static_cast<BlockId>(blocks_.size() - 1);

@@ -59,11 +59,11 @@ class CachingAllocator {
 
   FreeBlocks& FreeOf(bool is_small) { return free_[is_small ? 0 : 1]; }
   std::optional<BlockId> TakeFree(int64_t size, bool is_small);
-  std::optional<BlockId> NewSegment(int64_t size, bool is_small);
+  std::optional<BlockId> AddSegment(int64_t size, bool is_small);
   void ReturnFreeSegments();
   void Split(BlockId block, int64_t size);
   void MergeWith(BlockId block, BlockId neighbour);
-  BlockId NewBlock(const Block& block);
+  BlockId AddBlock(const Block& block);
   bool HasRoomFor(int64_t size);
 
   int64_t capacity_;

@@ -12,7 +12,7 @@ namespace ckplan {
 namespace {
 
 // Counts the other micro-batches in flight.
-int64_t OtherMicroBatches(const PlanRequest& request) {
+int64_t CountOtherMicroBatches(const PlanRequest& request) {
   if (!request.pipeline) return 0;
   const int64_t stages_from_here = request.pipeline->stages - request.pipeline->index;
   const bool is_filled_first = request.schedule == PipelineSchedule::kGPipe;
@@ -133,7 +133,7 @@ std::vector<std::string> CheckPlan(const TrainingStep& step, const Plan& plan) {
   if (!replay.ok()) return {replay.error().message};
   const Result<Replayed> baseline = ReplaySteps(step, ScheduleWithoutRecomputation(step), {});
   if (!baseline.ok()) return {"without recomputation: " + baseline.error().message};
-  const int64_t others = OtherMicroBatches(plan.request);
+  const int64_t others = CountOtherMicroBatches(plan.request);
   if (others + 1 != step.micro_batches()) {
     return {fmt::format("the plan is for {} micro-batches in flight, but the graph for {}",
                         others + 1, step.micro_batches())};

@@ -133,10 +133,10 @@ std::vector<bool> SelectByPatterns(std::string_view field, const std::vector<std
 
 // `producers` are the nodes that may be kept or recomputed, with the names of their results; other
 // nodes have no names there. `runners` are the nodes that may be required to run once.
-ConstraintFlags RequestedConstraints(const PlanRequest& request,
-                                     const std::vector<Nameable>& producers,
-                                     const std::vector<Nameable>& runners,
-                                     std::vector<std::string>* faults) {
+ConstraintFlags ResolveConstraints(const PlanRequest& request,
+                                   const std::vector<Nameable>& producers,
+                                   const std::vector<Nameable>& runners,
+                                   std::vector<std::string>* faults) {
   return {SelectByPatterns("keep", request.keep, producers, faults),
           SelectByPatterns("recompute", request.recompute, producers, faults),
           SelectByPatterns("never_rerun", request.never_rerun, runners, faults)};
@@ -223,7 +223,7 @@ std::vector<std::string> BrokenInNodes(const TensorGraph& graph, const PlanReque
       producers.back().names.push_back(graph.tensor(output).name);
     }
   }
-  const ConstraintFlags flags = RequestedConstraints(request, producers, nodes, &faults);
+  const ConstraintFlags flags = ResolveConstraints(request, producers, nodes, &faults);
   const auto loss = std::find_if(schedule.steps.begin(), schedule.steps.end(),
                                  [](const Step& step) { return step.kind == StepKind::kLoss; });
   const auto loss_at = static_cast<size_t>(loss - schedule.steps.begin());
@@ -238,9 +238,10 @@ std::vector<std::string> BrokenInNodes(const TensorGraph& graph, const PlanReque
     for (const TensorId read : is_forward ? node.inputs : node.backward_reads) {
       const NodeId producer = graph.tensor(read).producer;
       if (!is_late || producer.is_none()) continue;
-      const auto made = static_cast<size_t>(producer.index());
-      const bool is_made_late = count.runs[made] > 1 && count.last[made] > loss_at;
-      if (!flags.is_recomputed[made] || is_made_late) continue;
+      const auto producer_index = static_cast<size_t>(producer.index());
+      const bool is_made_late =
+          count.runs[producer_index] > 1 && count.last[producer_index] > loss_at;
+      if (!flags.is_recomputed[producer_index] || is_made_late) continue;
       faults.push_back(ReadsKept(k, node.name, graph.tensor(read).name));
     }
     if (!is_forward) continue;
@@ -298,7 +299,7 @@ std::vector<std::string> BrokenInRuns(const JointGraph& graph, const PlanRequest
     producers.back() = ops.back();
     for (const ValueId write : op.writes) producers.back().names.push_back(graph.value(write).name);
   }
-  const ConstraintFlags flags = RequestedConstraints(request, producers, ops, &faults);
+  const ConstraintFlags flags = ResolveConstraints(request, producers, ops, &faults);
   const size_t end = StepsOfForwardPass(graph, schedule, is_backward);
   RunCount count(graph.ops().size());
   const IdVector<ValueId, bool> must_recompute = ValuesToRecompute(graph, flags.is_recomputed);

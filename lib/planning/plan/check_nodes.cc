@@ -46,7 +46,7 @@ class Gradients {
     return std::nullopt;
   }
 
-  std::optional<std::string> AtEnd() const {
+  std::optional<std::string> FaultAtEnd() const {
     for (const auto& [t, block] : held_) {
       if (!are_freed_ || graph_.is_input(t)) continue;
       return fmt::format("the gradient of \"{}\" is still in memory at the end",
@@ -206,7 +206,7 @@ class ScheduleReplay {
       return fmt::format("\"{}\" is still in memory at the end",
                          graph_.tensor(blocks_.begin()->first).name);
     }
-    if (auto fault = gradients_.AtEnd()) return fault;
+    if (auto fault = gradients_.FaultAtEnd()) return fault;
     return slab_.fault();
   }
 

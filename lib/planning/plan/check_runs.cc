@@ -144,7 +144,7 @@ class RunsReplay {
       if (!HasMemory(write)) continue;
       const ValueId base = graph_.value(write).alias_of;
       const std::optional<int> block =
-          base.is_none() ? ReusableBlock(write, k) : std::optional(block_of_.at(base));
+          base.is_none() ? FindReusableBlock(write, k) : std::optional(block_of_.at(base));
       if (!block) {
         with_memory_of_their_own.push_back(write);
         continue;
@@ -172,7 +172,7 @@ class RunsReplay {
 
   // Returns the block of a read that ends here and has the block to itself, if `write` may reuse
   // it.
-  std::optional<int> ReusableBlock(ValueId write, size_t k) const {
+  std::optional<int> FindReusableBlock(ValueId write, size_t k) const {
     for (const ValueId from : may_replace_[write]) {
       if (!HasMemory(from) || last_death_[from] != k) continue;
       const int block = block_of_.at(from);
@@ -291,18 +291,18 @@ GraphFigures FiguresOf(const JointGraph& graph) {
     figures.optimized.bytes = std::max(figures.optimized.bytes, listed);
     figures.optimized.tensors = *graph.optimized_tensors();
   }
-  std::vector<ValueId> wanted = graph.results();
+  std::vector<ValueId> required = graph.results();
   for (const ValueId v : graph.values().ids()) {
-    if (IsGradientOfParameters(graph.value(v).kind)) wanted.push_back(v);
+    if (IsGradientOfParameters(graph.value(v).kind)) required.push_back(v);
   }
   IdVector<OpId, bool> is_needed(graph.ops().size());
-  while (!wanted.empty()) {
-    const OpId producer = graph.value(wanted.back()).producer;
-    wanted.pop_back();
+  while (!required.empty()) {
+    const OpId producer = graph.value(required.back()).producer;
+    required.pop_back();
     if (producer.is_none() || is_needed[producer]) continue;
     is_needed[producer] = true;
     const std::vector<ValueId>& reads = graph.op(producer).reads;
-    wanted.insert(wanted.end(), reads.begin(), reads.end());
+    required.insert(required.end(), reads.begin(), reads.end());
   }
   for (const OpId id : graph.ops().ids()) {
     const Operation& op = graph.op(id);

@@ -93,17 +93,17 @@ void CheckCurve(const Plan& plan, Cost step, std::vector<std::string>* faults) {
   if (plan.request.algorithm != kBestAlgorithm || plan.request.budget.is_given()) {
     faults->push_back("curve: only plans by best without a budget have one");
   }
-  const CurvePoint own{figures.peak, figures.overhead};
+  const CurvePoint plan_point{figures.peak, figures.overhead};
   for (const CurvePoint& point : figures.curve) {
     if (!point.least_peak || *point.least_peak <= point.peak) continue;
     faults->push_back(fmt::format("curve: a peak of {} bytes is below the minimum of {} bytes",
                                   point.peak.count(), point.least_peak->count()));
   }
-  bool has_own = figures.curve.front() == own;
+  bool has_own = figures.curve.front() == plan_point;
   bool is_monotone = true;
   for (size_t i = 1; i < figures.curve.size(); ++i) {
     const CurvePoint& point = figures.curve[i];
-    has_own = has_own || point == own;
+    has_own = has_own || point == plan_point;
     const CurvePoint& before = figures.curve[i - 1];
     if (point.peak > before.peak && point.overhead < before.overhead) continue;
     is_monotone = false;
@@ -113,7 +113,7 @@ void CheckCurve(const Plan& plan, Cost step, std::vector<std::string>* faults) {
   if (!has_own) return faults->push_back("curve: does not contain the plan");
   if (!is_monotone) return;
   const Cost max_added = MostAdded(kAddedPercentWithoutBudget, step);
-  if (MinPeakWithin(figures.curve, max_added) == own) return;
+  if (MinPeakWithin(figures.curve, max_added) == plan_point) return;
   faults->push_back(fmt::format("curve: another point that adds at most {:g} % has a lower peak",
                                 kAddedPercentWithoutBudget));
 }

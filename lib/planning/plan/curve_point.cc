@@ -8,7 +8,7 @@ namespace ckplan {
 namespace {
 
 // Returns the overhead of the last point whose peak is at most `peak`.
-std::optional<Cost> AddedWithin(const std::vector<CurvePoint>& curve, Bytes peak) {
+std::optional<Cost> AddedCostWithin(const std::vector<CurvePoint>& curve, Bytes peak) {
   const auto above =
       std::upper_bound(curve.begin(), curve.end(), peak,
                        [](Bytes limit, const CurvePoint& point) { return limit < point.peak; });
@@ -28,7 +28,7 @@ std::vector<CurveChange> CompareCurves(const std::vector<CurvePoint>& older,
   peaks.erase(std::unique(peaks.begin(), peaks.end()), peaks.end());
   std::vector<CurveChange> changes;
   for (const Bytes peak : peaks) {
-    changes.push_back({peak, AddedWithin(older, peak), AddedWithin(newer, peak)});
+    changes.push_back({peak, AddedCostWithin(older, peak), AddedCostWithin(newer, peak)});
   }
   return changes;
 }

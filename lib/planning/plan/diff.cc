@@ -61,7 +61,7 @@ int32_t RunsOf(const Row* row) {
   const bool runs = row != nullptr && row->decision.action != NodeAction::kDrop;
   return runs ? row->decision.recompute_count + 1 : 0;
 }
-Bytes HeldBy(const Row* row) { return IsKept(row) ? row->bytes - row->moved : Bytes(0); }
+Bytes HeldBytes(const Row* row) { return IsKept(row) ? row->bytes - row->moved : Bytes(0); }
 
 Bytes AtPeak(const Row* row) { return row == nullptr ? Bytes(0) : row->at_peak; }
 
@@ -106,7 +106,7 @@ class Differ {
     change.name = node.newer == nullptr ? node.older->name : node.newer->name;
     change.old_runs = RunsOf(node.older);
     change.new_runs = RunsOf(node.newer);
-    change.held = HeldBy(node.newer) - HeldBy(node.older);
+    change.held = HeldBytes(node.newer) - HeldBytes(node.older);
     change.moved = MovedBy(node.newer) - MovedBy(node.older);
     if (diff_.rest) change.at_peak = AtPeak(node.newer) - AtPeak(node.older);
     NoteCheckpoint(node);

@@ -29,17 +29,17 @@ RowGroups GroupsByName(GroupKind kind, const std::vector<std::string>& name_of_n
   return groups;
 }
 
-const Row& Latest(const MatchedRows& node) {
+const Row& LatestRow(const MatchedRows& node) {
   return node.newer != nullptr ? *node.newer : *node.older;
 }
 
 std::vector<std::string> ModulesOf(const MatchedRows& node) {
   const bool is_known = node.modules != nullptr && !node.modules->empty();
-  return is_known ? *node.modules : ModulesInName(Latest(node).name);
+  return is_known ? *node.modules : ModulesInName(LatestRow(node).name);
 }
 
 // Returns nullopt if the outermost level has too many modules, or if one module has all nodes.
-std::optional<RowGroups> ByModules(const std::vector<MatchedRows>& nodes) {
+std::optional<RowGroups> GroupByModules(const std::vector<MatchedRows>& nodes) {
   std::vector<std::vector<std::string>> chains;
   size_t deepest = 0;
   for (const MatchedRows& node : nodes) {
@@ -81,7 +81,7 @@ std::string NameOfSegments(int64_t segment, int64_t count) {
 }
 
 // Returns nullopt unless a plan has several segments.
-std::optional<RowGroups> BySegments(const std::vector<MatchedRows>& nodes) {
+std::optional<RowGroups> GroupBySegments(const std::vector<MatchedRows>& nodes) {
   for (const auto side : {&MatchedRows::newer, &MatchedRows::older}) {
     const int64_t count = SegmentCount(nodes, side);
     if (count < 2) continue;
@@ -96,15 +96,15 @@ std::optional<RowGroups> BySegments(const std::vector<MatchedRows>& nodes) {
   return std::nullopt;
 }
 
-RowGroups ByOrder(const std::vector<MatchedRows>& nodes) {
+RowGroups GroupByOrder(const std::vector<MatchedRows>& nodes) {
   const size_t length = (nodes.size() + kMaxGroups - 1) / kMaxGroups;
   RowGroups groups;
   for (size_t begin = 0; begin < nodes.size(); begin += length) {
     const size_t last = std::min(begin + length, nodes.size()) - 1;
     groups.group_of.insert(groups.group_of.end(), last + 1 - begin, groups.names.size());
-    const std::string& name = Latest(nodes[begin]).name;
+    const std::string& name = LatestRow(nodes[begin]).name;
     groups.names.push_back(
-        begin == last ? name : fmt::format("{} ... {}", name, Latest(nodes[last]).name));
+        begin == last ? name : fmt::format("{} ... {}", name, LatestRow(nodes[last]).name));
   }
   return groups;
 }
@@ -112,9 +112,9 @@ RowGroups ByOrder(const std::vector<MatchedRows>& nodes) {
 }  // namespace
 
 RowGroups GroupRows(const std::vector<MatchedRows>& nodes) {
-  if (auto modules = ByModules(nodes)) return *std::move(modules);
-  if (auto segments = BySegments(nodes)) return *std::move(segments);
-  return ByOrder(nodes);
+  if (auto modules = GroupByModules(nodes)) return *std::move(modules);
+  if (auto segments = GroupBySegments(nodes)) return *std::move(segments);
+  return GroupByOrder(nodes);
 }
 
 }  // namespace ckplan

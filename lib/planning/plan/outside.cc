@@ -42,7 +42,7 @@ MemoryLine Context() {
 // Memory that the driver withholds from programs. PyTorch's messages report a total capacity of
 // 39.25 to 39.56 GiB on an A100 with 40 GB, 79.14 to 79.33 GiB on cards with 80 GB, and 14.75 GiB
 // on a T4 with 16 GB, whose error correction takes a sixteenth.
-MemoryLine KeptByDriver(std::string_view device, Bytes memory) {
+MemoryLine DriverMemory(std::string_view device, Bytes memory) {
   constexpr std::array<std::string_view, 4> kCorrectErrorsInMemory = {"t4", "a10-", "l4", "rtxpro"};
   const bool corrects = BeginsWithOneOf(device, kCorrectErrorsInMemory);
   const auto part = [&](int64_t divisor) { return Bytes(memory.count() / divisor); };
@@ -69,7 +69,7 @@ std::string_view NameOf(LineKind kind) {
 }
 
 std::vector<MemoryLine> OutsideOf(std::string_view device, Bytes memory) {
-  return {WorkspaceOfCublas(device), Context(), KeptByDriver(device, memory)};
+  return {WorkspaceOfCublas(device), Context(), DriverMemory(device, memory)};
 }
 
 std::vector<MemoryLine> OutsideOf(const PlanRequest& request) {

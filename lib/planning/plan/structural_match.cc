@@ -273,7 +273,7 @@ class StructuralMatcher {
   }
 
   // For each row, returns the nearest paired row before or after it.
-  static Indices NearestPaired(const RowPartners& partners, bool is_before) {
+  static Indices FindNearestPaired(const RowPartners& partners, bool is_before) {
     Indices nearest(partners.size(), kNoPartner);
     size_t last = kNoPartner;
     for (size_t n = 0; n < partners.size(); ++n) {
@@ -288,8 +288,8 @@ class StructuralMatcher {
   void DropUnsupported(const RowPartners& before) {
     std::vector<bool> is_supported(partners_.size());
     for (const bool is_before : {true, false}) {
-      const Indices near_older = NearestPaired(partners_, is_before);
-      const Indices near_newer = NearestPaired(reverse_, is_before);
+      const Indices near_older = FindNearestPaired(partners_, is_before);
+      const Indices near_newer = FindNearestPaired(reverse_, is_before);
       for (size_t i = 0; i < partners_.size(); ++i) {
         if (partners_[i] == kNoPartner) continue;
         const size_t near = near_older[i];

@@ -42,12 +42,12 @@ Wide BytesOf(Metric metric, const PlanFigures& f) {
 }
 
 // Totals in an unchecked file may exceed 2^63.
-Bytes Clamped(Wide count) {
+Bytes ClampToBytes(Wide count) {
   return Bytes(static_cast<int64_t>(std::min(count, Wide{Bytes::Max().count()})));
 }
 
 std::string BytesText(Wide count) {
-  const Bytes bytes = Clamped(count);
+  const Bytes bytes = ClampToBytes(count);
   return fmt::format("{} ({} bytes)", HumanBytes(bytes), bytes.count());
 }
 
@@ -55,7 +55,7 @@ void EvaluateSize(const Threshold& threshold, Wide bytes, Verdict* verdict) {
   verdict->holds = bytes <= threshold.value;
   verdict->message = fmt::format("{} {} is {} {}", NameOf(threshold.metric), BytesText(bytes),
                                  verdict->holds ? "within" : "above", LimitOf(threshold));
-  verdict->measured = Clamped(bytes);
+  verdict->measured = ClampToBytes(bytes);
 }
 
 void ValidateShareOfKeepAll(const Threshold& threshold, const PlanFigures& figures,

@@ -54,6 +54,7 @@ Answer AnswerOf(const PlanProblem& problem, const BestSolution& solution,
 // exist or the search ends.
 Result<Answer> ProveMinPeak(const PlanProblem& problem, Answer answer, const SolveLimits& limits) {
   constexpr int kMaxRounds = 4;
+  BestUntil below_peak(problem.request, *problem.most_added, limits);
   Simulator simulator(problem.step);
   bool is_least_time = std::exchange(answer.is_optimal, false);
   for (int round = 0; round < kMaxRounds; ++round) {
@@ -61,7 +62,7 @@ Result<Answer> ProveMinPeak(const PlanProblem& problem, Answer answer, const Sol
     below.most_added.reset();
     below.budget = simulator.Run(answer.schedule).value().peak - Bytes(1);
     CKPLAN_ASSIGN_OR_RETURN(std::optional<Answer> less,
-                            SolveByBestUntil(below, *problem.most_added, limits));
+                            below_peak.Solve(below, SearchDepth::kWhole));
     if (!less) return answer;
     if (simulator.Run(less->schedule).value().overhead > *problem.most_added) {
       if (*less->lower_bound <= *problem.most_added) return answer;
@@ -180,18 +181,24 @@ Result<Answer> SolveByBest(const PlanProblem& problem, const SolveLimits& limits
   return proven.ok() ? proven : answer;
 }
 
-Result<std::optional<Answer>> SolveByBestUntil(const PlanProblem& problem, Cost enough,
-                                               const SolveLimits& limits) {
-  const StopScope scope(limits.stop);
-  if (problem.step.is_joint()) return SolveJointByBestUntil(problem, enough, limits);
+bool HasOneCurve(const TrainingStep& step, const PlanRequest& request) {
+  return !step.is_joint() && step.micro_batches() == 1 && !HasConstraints(request);
+}
+
+Result<std::optional<Answer>> BestUntil::Solve(const PlanProblem& problem, SearchDepth depth) {
+  const StopScope scope(limits_.stop);
+  if (problem.step.is_joint()) return SolveJointByBestUntil(problem, enough_, limits_);
   const TensorGraph& graph = problem.step.forward();
   BestSolution solution;
   if (problem.step.micro_batches() > 1) {
-    MicroBatchSearch search(graph, problem.request, limits);
+    MicroBatchSearch search(graph, problem.request, limits_);
     CKPLAN_ASSIGN_OR_RETURN(solution, search.Solve(*problem.budget));
   } else {
-    BestSearch search(graph, problem.request, limits, enough);
-    CKPLAN_ASSIGN_OR_RETURN(solution, search.Solve(*problem.budget));
+    // Constraints give each problem a graph of its own.
+    if (!search_ || HasConstraints(request_)) search_.emplace(graph, request_, limits_, enough_);
+    CKPLAN_ASSIGN_OR_RETURN(solution, depth == SearchDepth::kCurve
+                                          ? search_->SolveByCurve(*problem.budget)
+                                          : search_->Solve(*problem.budget));
   }
   if (!solution.schedule) return std::optional<Answer>();
   return std::optional(AnswerOf(problem, solution, {}));

@@ -2,13 +2,18 @@
 // lib/planning/algorithms/best solves that like any other joint graph.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
+#include "lib/planning/plan/constraints.h"
 #include "lib/planning/plan/curve_point.h"
+#include "lib/planning/plan/request.h"
 #include "lib/planning/plan/solver.h"
+#include "lib/planning/planner/best_search.h"
 #include "lib/planning/planner/plan_problem.h"
 #include "lib/problem/schedule/training_step.h"
 
@@ -24,10 +29,42 @@ namespace ckplan {
 // dynamic programs. Allowing any order of steps never makes a plan worse.
 Result<Answer> SolveByBest(const PlanProblem& problem, const SolveLimits& limits);
 
-// Requires a budget. Returns the first plan of this search that fits it and adds at most `enough`.
-// If the search finds none, returns its best plan that fits, if any.
-Result<std::optional<Answer>> SolveByBestUntil(const PlanProblem& problem, Cost enough,
-                                               const SolveLimits& limits);
+// Tells whether the curve of the graph's own order serves the request: a forward graph, one
+// micro-batch in flight, and no constraints.
+bool HasOneCurve(const TrainingStep& step, const PlanRequest& request);
+
+// How far a search goes. kCurve: only the curve of the graph's own order is read.
+enum class SearchDepth : uint8_t { kCurve, kWhole };
+
+// Searches for plans of one step that fit a budget and add no more than `enough`.
+class BestUntil {
+ public:
+  // The request may have any budget. Keeps references to it and to the limits.
+  BestUntil(const PlanRequest& request, Cost enough, const SolveLimits& limits)
+      : request_(request), enough_(enough), limits_(limits) {}
+
+  Cost enough() const { return enough_; }
+  const SolveLimits& limits() const { return limits_; }
+
+  // Returns the first plan of SolveByBest that fits the budget, which must be given, and adds no
+  // more than `enough`. If there is none, returns the best plan that it finds, or nothing if none
+  // fits. All problems must be the same but for their budgets. For a forward graph without
+  // constraints, a search begins with what those before have found.
+  Result<std::optional<Answer>> Solve(const PlanProblem& problem, SearchDepth depth);
+
+  // Returns the peak, at most `most`, of a plan that `fits` accepts. With that peak as the budget,
+  // the next search finds this plan. Nothing if there is none, or no single curve.
+  std::optional<Bytes> PeakThatFits(
+      Bytes most, const std::function<bool(const Schedule& schedule, Bytes peak)>& fits) {
+    return search_ ? search_->PeakThatFits(most, fits) : std::nullopt;
+  }
+
+ private:
+  const PlanRequest& request_;
+  const Cost enough_;
+  const SolveLimits& limits_;
+  std::optional<BestSearch> search_;
+};
 
 // Returns the curve from which a plan without a budget is chosen, with extra points. Each point is
 // a plan; more memory costs less time.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "lib/base/stop.h"
@@ -152,6 +153,34 @@ Result<BestSolution> BestSearch::Solve(Bytes budget, const std::optional<Schedul
     if (effort == request_.effort || IsFinal(progress)) break;
   }
   return std::move(progress.best);
+}
+
+Result<BestSolution> BestSearch::SolveByCurve(Bytes budget) {
+  BestWork work = kQuickWork;
+  work.programs = work.moves = 0;
+  work.curve = kGlanceCurve;
+  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome outcome,
+                          SolveExpansion(expansion_, &own_problem_, budget, work, {}, nullptr));
+  return SolutionFrom(outcome, expansion_, BoundScope::kOwnOrder);
+}
+
+std::optional<Bytes> BestSearch::PeakThatFits(
+    Bytes most, const std::function<bool(const Schedule& schedule, Bytes peak)>& fits) {
+  constexpr int64_t kReadings = 4;
+  const int64_t enough = enough_->count();
+  curve().ReadWithin(enough, kGlanceCurve);
+  const int64_t least = curve().LeastWithin(enough).peak;
+  std::set<int64_t> tried;
+  for (int64_t reading = 0; reading < kReadings; ++reading) {
+    if (reading > 0)
+      curve().Read(least + (most.count() - least) / kReadings * reading, kGlanceCurve);
+    for (const TradeOffCurve::PlanOnCurve& plan : curve().plans()) {
+      if (plan.overhead > enough || plan.peak > most.count() || !tried.insert(plan.peak).second)
+        continue;
+      if (fits(ScheduleOf(expansion_, plan.runs), Bytes(plan.peak))) return Bytes(plan.peak);
+    }
+  }
+  return std::nullopt;
 }
 
 // Tells whether more effort can neither find nor prove anything new.

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -74,6 +75,14 @@ class BestSearch {
   // Returns the best plan found that the request allows. It is at least as good as `known`, which
   // must fit the budget. Higher effort continues from the results of lower effort.
   Result<BestSolution> Solve(Bytes budget, const std::optional<Schedule>& known = std::nullopt);
+
+  // Reads the plan and its proofs from the curve of the graph's own order, without other searches.
+  Result<BestSolution> SolveByCurve(Bytes budget);
+
+  // Searches that curve for plans with peaks up to `most` that add at most `enough`, which must be
+  // set. Returns the peak of the first one that `fits` accepts.
+  std::optional<Bytes> PeakThatFits(
+      Bytes most, const std::function<bool(const Schedule& schedule, Bytes peak)>& fits);
 
   // Returns the plan with the lowest peak found, and the least time for that peak.
   Result<BestSolution> SolveForMinPeak();

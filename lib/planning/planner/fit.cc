@@ -301,9 +301,13 @@ class FitSearch {
   Row ByPlans(double percent, int64_t kept) {
     // Reruns that are forced at one size are forced at larger sizes, too.
     if (!IsWithin(percent, kept)) return std::optional<FitRow>();
-    // Searches of `best` take too long to try extra sizes.
+    // Whole searches of `best` take too long for quick effort, and for trying extra sizes.
     const bool is_by_best = request_.plan.algorithm == kBestAlgorithm;
-    const FitAllowance allowance = {memory(), percent, is_by_best ? 0 : kTriedBeyond};
+    const bool has_curve =
+        is_by_best && HasOneCurve(models_.At(first_).value()->source.step(), request_.plan);
+    const bool searches = !has_curve || request_.plan.effort != SearchEffort::kQuick;
+    const FitAllowance allowance = {memory(), percent, is_by_best ? 0 : kTriedBeyond, has_curve,
+                                    searches};
     CKPLAN_ASSIGN_OR_RETURN(
         const std::optional<FitPlan> found,
         FindLargestPlan(&models_, allowance, std::max(kept, first_ - 1), limits_));

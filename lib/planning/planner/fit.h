@@ -6,14 +6,17 @@
 // lib/planning/plan/accounting.h lists the parts of the need.
 //
 // No reported figure is interpolated: the model is read and planned at exactly the size reported,
-// and at the next larger one, where the same request finds no plan. The allocator's waste does not
-// grow evenly with the size, so a few larger sizes are tried as well, except with `best`. A search
+// and at the next larger one, where the search finds no plan. The allocator's waste does not grow
+// evenly with the size, so a few larger sizes are tried as well, except by whole searches of
+// `best`. With quick effort, `best` reads each size's plans off its curve and makes no other
+// search; the planner, which searches more, may have a plan for a somewhat larger size. With more
+// effort, whole searches go on from the sizes that the curve has. A search
 // starts from bounds that take milliseconds: the keep-all memory, and the least time that any plan
 // in the model's order adds. For the largest size of all, one more search tells whether memory or
 // the added time limits its rows.
 //
-// Cost: per row, about ten reads of the model (up to thirty for keep-all), and two to twenty
-// searches for a plan. `best` with quick effort computes two rows at once.
+// Cost: per row, about twenty reads of the model (up to thirty for keep-all), and as many readings
+// of a curve, or two to twenty searches. `best` with quick effort computes two rows at once.
 #pragma once
 
 #include <cstdint>

@@ -22,6 +22,10 @@ constexpr double kToleranceOfBounds = 0.02;
 // The smallest value of a count without a plan, despite rounding.
 constexpr double kJustTooMuch = 1 + std::numeric_limits<double>::epsilon();
 
+// How many larger counts are tried after one for which the curve alone has no plan: the allocator
+// may waste less for them.
+constexpr int64_t kTriedByCurve = 6;
+
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 double Ratio(Cost part, Cost whole) {
@@ -31,9 +35,10 @@ double Ratio(Cost part, Cost whole) {
 
 // Returns a plan that adds at most `enough`, even if it doesn't fit with the allocator.
 Result<PlanWithin> PlanWithinBudget(const SizedModel& sized, const PlanRequest& request,
-                                    Cost enough, const SolveLimits& limits) {
+                                    BestUntil* search, const SolveLimits& limits) {
   if (request.algorithm == kBestAlgorithm) {
-    return FindBestPlanWithin(sized.source.step(), request, enough, limits, PlanDetail::kFigures);
+    return FindBestPlanWithin(sized.source.step(), request, search, SearchDepth::kWhole,
+                              PlanDetail::kFigures);
   }
   Result<Plan> plan = MakePlan(sized.source, request, limits);
   if (!plan.ok()) {
@@ -42,7 +47,7 @@ Result<PlanWithin> PlanWithinBudget(const SizedModel& sized, const PlanRequest& 
   }
   PlanWithin found;
   found.least_found = plan->figures.overhead;
-  if (plan->figures.overhead <= enough) found.plan = *std::move(plan);
+  if (plan->figures.overhead <= search->enough()) found.plan = *std::move(plan);
   return found;
 }
 
@@ -55,24 +60,43 @@ Result<PlanWithin> PlanAt(SizedModels& models, int64_t count, double added_perce
   const TrainingStep step = sized->source.step();
   const PlanRequest& request = sized->source.request;
   if (sized->least_need > request.memory.bytes) return PlanWithin();
-  const Cost enough = MostAdded(added_percent, sized->step);
-  CKPLAN_ASSIGN_OR_RETURN(PlanWithin found, PlanWithinBudget(*sized, request, enough, limits));
+  BestUntil search(request, MostAdded(added_percent, sized->step), limits);
+  CKPLAN_ASSIGN_OR_RETURN(PlanWithin found, PlanWithinBudget(*sized, request, &search, limits));
   if (!found.plan) return found;
   MemoryAttempts attempts(step, request);
   bool fits = attempts.Fits(*found.plan);
   if (request.algorithm == kBestAlgorithm) {
-    CKPLAN_ASSIGN_OR_RETURN(std::optional<Plan> sure, FindFallbackPlan(step, request, limits));
+    CKPLAN_ASSIGN_OR_RETURN(std::optional<Plan> sure,
+                            FindFallbackPlan(step, request, limits, PlanDetail::kFigures));
     if (!sure) return PlanWithin();
     const Cost added = sure->figures.overhead;
-    if (!fits && added <= enough) return PlanWithin{std::move(sure), added};
+    if (!fits && added <= search.enough()) return PlanWithin{std::move(sure), added};
   }
   while (!fits) {
     const std::optional<PlanRequest> next = attempts.After(found.plan ? &*found.plan : nullptr);
     if (!next) return PlanWithin{std::nullopt, found.least_found};
-    CKPLAN_ASSIGN_OR_RETURN(found, PlanWithinBudget(*sized, *next, enough, limits));
+    CKPLAN_ASSIGN_OR_RETURN(found, PlanWithinBudget(*sized, *next, &search, limits));
     fits = found.plan && attempts.Fits(*found.plan);
   }
   return found;
+}
+
+// Returns a plan of PlanAt that `best` reads off the curve. If the curve has no plan within the
+// memory even without the allocator, `least_found` is empty.
+Result<PlanWithin> ReadPlanAt(SizedModels& models, int64_t count, double added_percent,
+                              const SolveLimits& limits) {
+  CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models.At(count));
+  if (sized == nullptr) return PlanWithin();
+  const PlanRequest& request = sized->source.request;
+  if (sized->least_need > request.memory.bytes) return PlanWithin();
+  const TrainingStep step = sized->source.step();
+  const Cost enough = MostAdded(added_percent, sized->step);
+  CKPLAN_ASSIGN_OR_RETURN(
+      PlanWithin found, ReadPlanWithinMemory(step, request, enough, limits, PlanDetail::kFigures));
+  if (!found.plan) return found;
+  CKPLAN_ASSIGN_OR_RETURN(const std::optional<Plan> sure,
+                          FindFallbackPlan(step, request, limits, PlanDetail::kFigures));
+  return sure ? std::move(found) : PlanWithin{std::nullopt, found.least_found};
 }
 
 // A count's value is its added time as a fraction of the allowed added time.
@@ -82,25 +106,39 @@ class RowSearch {
       : models_(*models), allowance_(allowance), limits_(limits) {}
 
   Result<std::optional<FitPlan>> Run(int64_t start) && {
-    const MeasuredCount low = {start, 0};
+    MeasuredCount low = {start, 0};
     SizeSearch bounds;
     bounds.measure = [this](int64_t count) { return BoundOf(count); };
     bounds.tolerance = kToleranceOfBounds;
     CKPLAN_ASSIGN_OR_RETURN(const LargestSize allowed, FindLargestSize(low, bounds));
     SizeSearch plans;
-    plans.measure = [this](int64_t count) { return SearchAt(count); };
     plans.reach = [this](int64_t fits) { return ReachFrom(fits); };
     plans.first_guess = allowed.fits.count;
     plans.parts = kExactCount;
+    if (allowance_.has_curve) {
+      SizeSearch readings = plans;
+      readings.measure = [this](int64_t count) { return ReadAt(count); };
+      readings.look_beyond = kTriedByCurve;
+      if (allowed.does_not) readings.most = allowed.does_not->count - 1;
+      CKPLAN_ASSIGN_OR_RETURN(low, FindFrom(low, readings));
+      if (!allowance_.searches) return std::move(found_);
+      plans.first_guess = low.count + 1;
+    }
+    plans.measure = [this](int64_t count) { return SearchAt(count); };
     plans.look_beyond = allowance_.look_beyond;
-    CKPLAN_ASSIGN_OR_RETURN(const LargestSize edge, FindLargestSize(low, plans));
-    if (found_) found_->next = edge.does_not ? edge.does_not->count : kMaxCount;
+    CKPLAN_RETURN_IF_ERROR(FindFrom(low, plans));
     return std::move(found_);
   }
 
  private:
-  // Returns a lower bound on the added time of plans in the model's order. If plans may use another
-  // order, it isn't a bound, but the search still starts from it.
+  Result<MeasuredCount> FindFrom(MeasuredCount low, const SizeSearch& search) {
+    CKPLAN_ASSIGN_OR_RETURN(const LargestSize edge, FindLargestSize(low, search));
+    if (found_) found_->next = edge.does_not ? edge.does_not->count : kMaxCount;
+    return edge.fits;
+  }
+
+  // Returns a lower bound on what plans in the model's order add. If plans may have another order,
+  // it is no bound, but the search still starts from it.
   Result<double> BoundOf(int64_t count) {
     CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models_.At(count));
     if (sized == nullptr || sized->least_need > allowance_.memory) return kNever;
@@ -120,6 +158,19 @@ class RowSearch {
     if (!within.plan) return std::max(value, kJustTooMuch);
     found_ = {count, 0, *std::move(within.plan)};
     return std::min(value, 1.0);
+  }
+
+  // The same, by the curve. Where the curve has no plan, the added time of its best one says little
+  // about how far away the largest size is.
+  Result<double> ReadAt(int64_t count) {
+    if (count >= without_plan_) return kNever;
+    CKPLAN_ASSIGN_OR_RETURN(PlanWithin within,
+                            ReadPlanAt(models_, count, allowance_.added_percent, limits_));
+    if (!within.least_found) without_plan_ = count;
+    if (!within.plan) return kNever;
+    found_ = {count, 0, *std::move(within.plan)};
+    CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models_.At(count));
+    return std::min(PartOfMost(Ratio(*within.least_found, sized->step)), 1.0);
   }
 
   // Returns the largest count for which the last plan found, that for `fits`, would still fit if
@@ -146,7 +197,8 @@ class RowSearch {
   SizedModels& models_;
   const FitAllowance& allowance_;
   const SolveLimits& limits_;
-  std::optional<FitPlan> found_;  // The plan for the largest count that has one.
+  int64_t without_plan_ = kMaxCount + 1;  // The smallest count known to have no plan on the curve.
+  std::optional<FitPlan> found_;          // The plan for the largest count that has one.
 };
 
 }  // namespace
@@ -159,7 +211,12 @@ Result<std::optional<FitPlan>> FindLargestPlan(SizedModels* models, const FitAll
 Result<bool> HasPlan(SizedModels* models, int64_t count, const SolveLimits& limits) {
   CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models->At(count));
   if (sized == nullptr) return false;
-  const Result<Plan> plan = MakePlan(sized->source, sized->source.request, limits);
+  const PlanRequest& request = sized->source.request;
+  CKPLAN_ASSIGN_OR_RETURN(
+      const std::optional<Plan> sure,
+      FindFallbackPlan(sized->source.step(), request, limits, PlanDetail::kFigures));
+  if (sure || request.algorithm == kBestAlgorithm) return sure.has_value();
+  const Result<Plan> plan = MakePlan(sized->source, request, limits);
   if (!plan.ok() && plan.error().code != ErrorCode::kInfeasible) return plan.error();
   return plan.ok();
 }

@@ -29,6 +29,9 @@ struct FitAllowance {
   Bytes memory;
   double added_percent = 0;
   int64_t look_beyond = 0;  // SizeSearch::look_beyond.
+  // Plans are first read off the curve of `best`, which is much faster than whole searches.
+  bool has_curve = false;
+  bool searches = true;  // From the largest size that the curve has, searches for larger ones.
 };
 
 // Returns the largest size above `start` for which `best` finds a plan within the allowance; it

@@ -71,15 +71,19 @@ TEST_CASE("fit: planning at each size, and at the next larger one, agrees") {
     int64_t multiple_of;
     Optimizer optimizer;
     ParameterGradients gradients = ParameterGradients::kAuto;
+    SearchEffort effort = SearchEffort::kQuick;
   };
   for (const Case& row :
        {Case{"vgg11", GiB(7), 1, Optimizer::kAdam, ParameterGradients::kConstant},
         Case{"resnet18", GiB(3), 8, Optimizer::kSgd},
+        Case{"resnet18", GiB(3), 8, Optimizer::kSgd, ParameterGradients::kAuto,
+             SearchEffort::kNormal},
         Case{"alexnet", GiB(2), 1, Optimizer::kSgd, ParameterGradients::kArriving}}) {
     CAPTURE(row.model);
     FitRequest request = RequestFor(row.model, row.memory);
     request.added_percents = {0, 5, 10};
     request.multiple_of = row.multiple_of;
+    request.plan.effort = row.effort;
     request.plan.optimizer = row.optimizer;
     request.plan.gradients = row.gradients;
     const Fit fit = FindFit(request, {}).value();
@@ -98,7 +102,9 @@ TEST_CASE("fit: planning at each size, and at the next larger one, agrees") {
       CHECK(fitting.need() <= row.memory);
       CHECK(fitting.model_limit.empty());
       CHECK(HasPlan(request, fit, fitting, fitting.size));
-      CHECK_FALSE(HasPlan(request, fit, fitting, fitting.size + row.multiple_of));
+      if (row.effort != SearchEffort::kQuick) {
+        CHECK_FALSE(HasPlan(request, fit, fitting, fitting.size + row.multiple_of));
+      }
       const bool is_time = HasSlowPlan(request, fit, fitting, fitting.size + row.multiple_of);
       CHECK(fitting.limit == (is_time ? FitLimit::kTime : FitLimit::kMemory));
     }
@@ -295,21 +301,33 @@ TEST_CASE("best: a search for a plan of so much time finds one just if the whole
     PlanRequest request;
     request.effort = SearchEffort::kQuick;
     request.budget = {Budget::Kind::kPercent, Bytes(0), 70 + static_cast<double>(seed % 25)};
+    const auto plan_within = [&](Cost enough) {
+      const SolveLimits limits;
+      BestUntil search(request, enough, limits);
+      const auto find = [&](SearchDepth depth) {
+        return FindBestPlanWithin(graph, request, &search, depth, PlanDetail::kWhole).value();
+      };
+      // The whole search begins with what the curve has.
+      const PlanWithin read = find(SearchDepth::kCurve);
+      PlanWithin found = find(SearchDepth::kWhole);
+      if (read.plan) CHECK(found.plan.has_value());
+      return found;
+    };
     const Result<Plan> plan = MakePlan(graph, request, {});
     if (!plan.ok()) {
-      CHECK_FALSE(FindBestPlanWithin(graph, request, Cost(1'000'000), {}).value().plan.has_value());
+      CHECK_FALSE(plan_within(Cost(1'000'000)).plan.has_value());
       continue;
     }
     const Cost overhead = plan->figures.overhead;
     for (const Cost more : {Cost(0), Cost(1), Cost(100)}) {
-      const auto found = FindBestPlanWithin(graph, request, overhead + more, {}).value();
+      const auto found = plan_within(overhead + more);
       REQUIRE(found.plan.has_value());
       CHECK(found.plan->figures.overhead <= overhead + more);
       CHECK(found.plan->figures.peak <= *plan->request.budget.in_bytes());
     }
     if (overhead == Cost(0)) continue;
     ++with_recomputation;
-    const auto less = FindBestPlanWithin(graph, request, overhead - Cost(1), {}).value();
+    const auto less = plan_within(overhead - Cost(1));
     CHECK_FALSE(less.plan.has_value());
     if (plan->figures.certificate->scope != BoundScope::kOwnOrder) continue;
     const auto bound = OwnOrderBound(graph, *plan->request.budget.in_bytes());

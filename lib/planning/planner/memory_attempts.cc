@@ -3,14 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <string>
 #include <utility>
 
 #include "lib/base/text.h"
 #include "lib/planning/plan/accounting.h"
+#include "lib/planning/plan/added_time.h"
 #include "lib/planning/plan/optimizer_state.h"
 #include "lib/planning/plan/outside.h"
+#include "lib/planning/planner/best_planner.h"
+#include "lib/planning/planner/peak_budget.h"
 #include "lib/planning/planner/planner.h"
 
 namespace ckplan {
@@ -24,6 +28,9 @@ constexpr int kAttemptsForAllocator = 7;
 constexpr int64_t kFirstPart = 256;
 // How often to bisect between a plan that doesn't fit and a budget without a plan.
 constexpr int kAttemptsBetween = 2;
+
+// Plans are read off the curve for each of these added times, in percent of a step, until one fits.
+constexpr std::array kReadPercents = {5.0, 10.0, 20.0, 30.0};
 
 std::string BytesText(Bytes bytes) {
   return fmt::format("{} ({} bytes)", HumanBytes(bytes), bytes.count());
@@ -61,8 +68,27 @@ PlanRequest ForMinPeak(PlanRequest request) {
   return request;
 }
 
-// Returns the first plan that fits, trying smaller and smaller budgets.
+// Returns the plan on the curve that fits and adds the least time, but less than `below`.
+Result<std::optional<Plan>> ReadFastestPlan(const TrainingStep& step, const PlanRequest& request,
+                                            Cost below, const SolveLimits& limits,
+                                            PlanDetail detail) {
+  const bool has_curve = request.algorithm == kBestAlgorithm && HasOneCurve(step, request);
+  if (!has_curve) return std::optional<Plan>();
+  for (const double percent : kReadPercents) {
+    const Cost enough = MostAdded(percent, step.cost());
+    if (enough >= below) break;
+    CKPLAN_ASSIGN_OR_RETURN(PlanWithin found,
+                            ReadPlanWithinMemory(step, request, enough, limits, detail));
+    if (found.plan) return std::move(found.plan);
+  }
+  return std::optional<Plan>();
+}
+
+// Returns the first plan that fits, trying smaller and smaller budgets. If the first attempt
+// doesn't fit, a plan on the curve may be faster than that of another attempt, because the
+// allocator wastes less with it.
 Result<Plan> FirstThatFits(const TrainingStep& step, const PlanRequest& request,
+                           const SolveLimits& limits,
                            const std::function<Result<Plan>(const PlanRequest&)>& make) {
   MemoryAttempts attempts(step, request);
   Result<Plan> plan = make(request);
@@ -75,7 +101,11 @@ Result<Plan> FirstThatFits(const TrainingStep& step, const PlanRequest& request,
     }
     plan = make(*next);
   }
-  return plan;
+  if (!plan.ok() || !last) return plan;
+  CKPLAN_ASSIGN_OR_RETURN(
+      std::optional<Plan> read,
+      ReadFastestPlan(step, request, plan->figures.overhead, limits, PlanDetail::kWhole));
+  return read ? *std::move(read) : std::move(plan);
 }
 
 // Returns the plan with the lowest peak if it fits, otherwise an error that names enough memory.
@@ -101,8 +131,8 @@ MemoryAttempts::MemoryAttempts(const TrainingStep& step, const PlanRequest& requ
       request_(request),
       constants_(TotalConstants(step.constants(), OptimizerState(request, step.optimized()))) {}
 
-bool MemoryAttempts::Fits(const Plan& plan) const {
-  return FitsMemory({step_, request_, Bytes(0)}, plan.schedule, plan.figures.peak);
+bool MemoryAttempts::Fits(const Schedule& schedule, Bytes peak) const {
+  return FitsMemory({step_, request_, Bytes(0)}, schedule, peak);
 }
 
 std::optional<PlanRequest> MemoryAttempts::After(const Plan* plan) {
@@ -161,7 +191,7 @@ PlanRequest KeepAllRequest(PlanRequest request) {
 }
 
 Result<std::optional<Plan>> FindFallbackPlan(const TrainingStep& step, const PlanRequest& request,
-                                             const SolveLimits& limits) {
+                                             const SolveLimits& limits, PlanDetail detail) {
   using Found = std::optional<Plan>;
   constexpr Cost kAnyTime(std::numeric_limits<int64_t>::max() / 2);
   if (MinNeed(step, request) > request.memory.bytes) return Found();
@@ -172,13 +202,32 @@ Result<std::optional<Plan>> FindFallbackPlan(const TrainingStep& step, const Pla
   if (request.algorithm != kBestAlgorithm) return Found();
   PlanRequest quick = request;
   quick.effort = SearchEffort::kQuick;
+  BestUntil search(quick, kAnyTime, limits);
   for (std::optional<PlanRequest> next = quick; next;) {
-    CKPLAN_ASSIGN_OR_RETURN(PlanWithin found, FindBestPlanWithin(step, *next, kAnyTime, limits));
+    CKPLAN_ASSIGN_OR_RETURN(PlanWithin found,
+                            FindBestPlanWithin(step, *next, &search, SearchDepth::kWhole, detail));
     if (found.plan && attempts.Fits(*found.plan)) return std::move(found.plan);
     next = attempts.After(found.plan ? &*found.plan : nullptr);
     if (next) next->effort = SearchEffort::kQuick;
   }
-  return Found();
+  return ReadFastestPlan(step, quick, kAnyTime, limits, detail);
+}
+
+Result<PlanWithin> ReadPlanWithinMemory(const TrainingStep& step, const PlanRequest& request,
+                                        Cost enough, const SolveLimits& limits, PlanDetail detail) {
+  BestUntil search(request, enough, limits);
+  const auto read = [&](const PlanRequest& asked) {
+    return FindBestPlanWithin(step, asked, &search, SearchDepth::kCurve, detail);
+  };
+  CKPLAN_ASSIGN_OR_RETURN(PlanWithin found, read(request));
+  if (!found.plan) return PlanWithin();
+  const MemoryAttempts attempts(step, request);
+  if (attempts.Fits(*found.plan)) return found;
+  const std::optional<Bytes> peak = search.PeakThatFits(
+      request.memory.bytes - CoveredByBudget(step, request),
+      [&](const Schedule& schedule, Bytes bytes) { return attempts.Fits(schedule, bytes); });
+  if (!peak) return PlanWithin{std::nullopt, found.least_found};
+  return read(attempts.RequestFor(*peak));
 }
 
 Result<Plan> PlanWithinMemory(const TrainingStep& step, const PlanRequest& request,
@@ -188,7 +237,7 @@ Result<Plan> PlanWithinMemory(const TrainingStep& step, const PlanRequest& reque
   if (least_need > request.memory.bytes) {
     return LeastOrRefusal(step, request, make, OptimizerNeedsMore(least_need, request));
   }
-  Result<Plan> plan = FirstThatFits(step, request, make);
+  Result<Plan> plan = FirstThatFits(step, request, limits, make);
   if (plan.ok() || plan.error().code != ErrorCode::kInfeasible) return plan;
   CKPLAN_ASSIGN_OR_RETURN(std::optional<Plan> sure, FindFallbackPlan(step, request, limits));
   if (sure) return *std::move(sure);

@@ -19,6 +19,7 @@
 #include "lib/planning/plan/plan.h"
 #include "lib/planning/plan/request.h"
 #include "lib/planning/plan/solver.h"
+#include "lib/planning/planner/planner.h"
 #include "lib/problem/schedule/training_step.h"
 
 namespace ckplan {
@@ -30,16 +31,17 @@ class MemoryAttempts {
   MemoryAttempts(const TrainingStep& step, const PlanRequest& request);
 
   // Tells whether training with the plan fits the memory, with everything that it needs.
-  bool Fits(const Plan& plan) const;
+  bool Fits(const Plan& plan) const { return Fits(plan.schedule, plan.figures.peak); }
+  bool Fits(const Schedule& schedule, Bytes peak) const;
   // Returns the next request after a plan that doesn't fit, or after a request without a plan
   // (null). Returns nothing if another attempt isn't worthwhile.
   std::optional<PlanRequest> After(const Plan* plan);
+  PlanRequest RequestFor(Bytes peak) const;
 
  private:
   // Returns the largest peak to request after a plan that doesn't fit.
   std::optional<Bytes> PeakAfter(const Plan& plan);
   std::optional<Bytes> PeakBetween();
-  PlanRequest RequestFor(Bytes peak) const;
 
   const TrainingStep step_;
   const PlanRequest& request_;
@@ -57,14 +59,22 @@ class MemoryAttempts {
 PlanRequest KeepAllRequest(PlanRequest request);
 
 // Returns the keep-all plan if it fits. Otherwise, with the algorithm `best`, returns the first
-// plan that it finds with quick effort and any added time, for the memory or a smaller budget.
-// Returns nothing if none fits. kTimeout: stopped.
+// plan that it finds with quick effort and any added time, for the memory or a smaller budget, or
+// one of ReadPlanWithinMemory. Returns nothing if none fits. kTimeout: stopped.
 Result<std::optional<Plan>> FindFallbackPlan(const TrainingStep& step, const PlanRequest& request,
-                                             const SolveLimits& limits);
+                                             const SolveLimits& limits,
+                                             PlanDetail detail = PlanDetail::kWhole);
+
+// Returns a plan that adds at most `enough` and fits the request's memory, read off the curve of
+// `best`. The step and the request must have one curve (HasOneCurve). If the curve has no such plan
+// even without the allocator, `least_found` is empty.
+Result<PlanWithin> ReadPlanWithinMemory(const TrainingStep& step, const PlanRequest& request,
+                                        Cost enough, const SolveLimits& limits, PlanDetail detail);
 
 // Returns the first plan from `make` that fits the request's memory, trying smaller and smaller
-// budgets, or else the plan of FindFallbackPlan. kInfeasible: neither fits; the remedy is a memory
-// for which a plan exists.
+// budgets. If that takes several attempts and the curve of `best` has a faster plan that fits,
+// returns that one. Without any, returns the plan of FindFallbackPlan. kInfeasible: neither fits;
+// the remedy is a memory for which a plan exists.
 Result<Plan> PlanWithinMemory(const TrainingStep& step, const PlanRequest& request,
                               const SolveLimits& limits,
                               const std::function<Result<Plan>(const PlanRequest&)>& make);

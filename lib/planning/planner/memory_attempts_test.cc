@@ -10,6 +10,7 @@
 #include "lib/base/rng.h"
 #include "lib/files/input/load_source.h"
 #include "lib/planning/plan/accounting.h"
+#include "lib/planning/plan/added_time.h"
 #include "lib/planning/plan/outside.h"
 #include "lib/planning/planner/fit.h"
 #include "lib/planning/planner/peak_budget.h"
@@ -156,7 +157,7 @@ TEST_CASE("memory: whatever keeps everything within it is never refused") {
   }
 }
 
-TEST_CASE("memory: a size that fit names has a plan, whatever the effort") {
+TEST_CASE("memory: a size that fit names has a plan of its added time, whatever the effort") {
   // The plans of normal and quick effort for these memories leave the allocator too little.
   for (const auto& [mib, percent] : {std::pair(790, 20.0), std::pair(970, 20.0)}) {
     const Bytes memory = MiB(mib);
@@ -177,6 +178,7 @@ TEST_CASE("memory: a size that fit names has a plan, whatever the effort") {
       const Result<Plan> plan = MakePlan(source, source.request, {});
       REQUIRE(plan.ok());
       CHECK(AccountForPlan(source, *plan).need() <= memory);
+      CHECK(plan->figures.overhead <= MostAdded(percent, source.step().cost()));
     }
   }
 }

@@ -273,17 +273,16 @@ Result<Plan> MakePlan(const Source& source, const PlanRequest& request, const So
 }
 
 Result<PlanWithin> FindBestPlanWithin(const TrainingStep& step, const PlanRequest& request,
-                                      Cost enough, const SolveLimits& limits, PlanDetail detail) {
+                                      BestUntil* search, SearchDepth depth, PlanDetail detail) {
   const SolverInfo& best = *FindSolver(kBestAlgorithm).value();
   return WithProblem(
-      best, step, request, limits, [&](const PlanProblem& problem) -> Result<PlanWithin> {
-        CKPLAN_ASSIGN_OR_RETURN(const std::optional<Answer> answer,
-                                SolveByBestUntil(problem, enough, limits));
+      best, step, request, search->limits(), [&](const PlanProblem& problem) -> Result<PlanWithin> {
+        CKPLAN_ASSIGN_OR_RETURN(const std::optional<Answer> answer, search->Solve(problem, depth));
         PlanWithin found;
         if (!answer) return found;
         Plan plan = PlanOf(problem, best, *answer, detail);
         found.least_found = plan.figures.overhead;
-        if (plan.figures.overhead > enough) return found;
+        if (plan.figures.overhead > search->enough()) return found;
         found.plan = detail == PlanDetail::kFigures ? std::move(plan)
                                                     : CheckFinishedPlan(problem, std::move(plan));
         return found;

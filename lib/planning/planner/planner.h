@@ -47,6 +47,9 @@ Result<Plan> MakePlan(const Source& source, const PlanRequest& request, const So
 Result<Plan> MakePlan(const TrainingStep& step, const PlanRequest& request,
                       const SolveLimits& limits, Shortage* shortage = nullptr);
 
+class BestUntil;
+enum class SearchDepth : uint8_t;
+
 // kFigures: steps and figures only. Buffers have no offsets, so the plan hasn't passed the checker
 // and must not be written or returned to users.
 enum class PlanDetail : uint8_t { kFigures, kWhole };
@@ -57,13 +60,12 @@ struct PlanWithin {
 };
 
 // Searches with `best` for a plan that fits the request's budget on the peak and adds at most
-// `enough`. The search is MakePlan's, but it ends at the first such plan or once it proves that
-// none exists, so it is faster. MakePlan adds at most as much time as `plan`; if there is no
-// `plan`, MakePlan finds none either. Other algorithms' plans in other orders can cause exceptions,
-// because the search for them depends on the results so far.
+// as much time as `search` allows. The search is MakePlan's, but it ends at the first such plan or
+// once it proves that none exists, so it is faster. MakePlan adds at most as much time as `plan`;
+// if there is no `plan`, MakePlan finds none either. Other algorithms' plans in other orders can
+// cause exceptions, because the search for them depends on the results so far.
 Result<PlanWithin> FindBestPlanWithin(const TrainingStep& step, const PlanRequest& request,
-                                      Cost enough, const SolveLimits& limits,
-                                      PlanDetail detail = PlanDetail::kWhole);
+                                      BestUntil* search, SearchDepth depth, PlanDetail detail);
 
 // Returns peak and overhead of the algorithm's plans for the lowest peak and the budgets of a curve
 // (CurveBudgets in peak_budget.h). For `best`, returns the points of its search without a budget,

@@ -71,13 +71,14 @@ class Layer {
   }
 
   // Returns the operations of a module outside its submodules.
-  ModuleOps OwnOperations(const ModuleOps& part, const std::string& path) const {
-    ModuleOps own{path, {}, {}};
+  ModuleOps DirectOperations(const ModuleOps& part, const std::string& path) const {
+    ModuleOps direct{path, {}, {}};
     const auto is_own = [&](OpId id) { return graph_.op(id).module == path; };
-    std::copy_if(part.forward.begin(), part.forward.end(), std::back_inserter(own.forward), is_own);
-    std::copy_if(part.backward.begin(), part.backward.end(), std::back_inserter(own.backward),
+    std::copy_if(part.forward.begin(), part.forward.end(), std::back_inserter(direct.forward),
                  is_own);
-    return own;
+    std::copy_if(part.backward.begin(), part.backward.end(), std::back_inserter(direct.backward),
+                 is_own);
+    return direct;
   }
 
   // Returns the operations from the attention's first to its last product, which belong to one
@@ -89,12 +90,13 @@ class Layer {
     };
     for (const OpId id : attention.forward) {
       if (!is_product(id)) continue;
-      ModuleOps own = OwnOperations(attention, graph_.op(id).module);
-      const auto end = std::find_if(own.forward.rbegin(), own.forward.rend(), is_product).base();
+      ModuleOps core = DirectOperations(attention, graph_.op(id).module);
+      const auto end = std::find_if(core.forward.rbegin(), core.forward.rend(), is_product).base();
       if (!IsAttentionType(graph_.op(id).op) && *(end - 1) == id) continue;
-      own.forward.erase(end, own.forward.end());
-      own.forward.erase(own.forward.begin(), std::find(own.forward.begin(), own.forward.end(), id));
-      return own;
+      core.forward.erase(end, core.forward.end());
+      core.forward.erase(core.forward.begin(),
+                         std::find(core.forward.begin(), core.forward.end(), id));
+      return core;
     }
     return {};
   }

@@ -67,7 +67,7 @@ using Option = RegionClass::Option;
 using Unit = RegionClass::Unit;
 using Regions = RegionCollector;
 
-std::vector<const Block*> RepeatedBlocks(const std::vector<Block>& blocks) {
+std::vector<const Block*> FindRepeatedBlocks(const std::vector<Block>& blocks) {
   std::vector<const Block*> repeated;
   for (const Block& block : blocks) {
     if (block.is_repeated) repeated.push_back(&block);
@@ -98,8 +98,8 @@ std::vector<Unit> CheckpointUnits(const std::vector<Block>& blocks, Regions& reg
   std::vector<Unit> units;
   for (const Block& block : blocks) {
     Unit unit{{Option{}}, block.kind};
-    const int32_t whole = regions.Add({&block.ops}, Rerun::kUpToLastSaved);
-    if (whole >= 0) unit.options.push_back({{{whole, {}}}});
+    const int32_t region = regions.Add({&block.ops}, Rerun::kUpToLastSaved);
+    if (region >= 0) unit.options.push_back({{{region, {}}}});
     AddPartOptions(block, regions, unit);
     if (unit.options.size() > 1) units.push_back(std::move(unit));
   }
@@ -117,7 +117,7 @@ struct Savable {
   std::vector<size_t> positions;  // The others, by decreasing cost per byte.
 };
 
-Savable SavableOf(const RegionRuns& runs, int32_t region) {
+Savable FindSavable(const RegionRuns& runs, int32_t region) {
   const JointGraph& graph = runs.graph();
   const std::vector<OpId>& forward = runs.region(region).forward;
   Savable savable{std::vector<bool>(forward.size()), {}};
@@ -138,7 +138,7 @@ Savable SavableOf(const RegionRuns& runs, int32_t region) {
 }
 
 // Returns all sets of operations to save, or the best ones if there are too many.
-std::vector<std::vector<bool>> SavedSets(const Savable& savable, bool takes_all) {
+std::vector<std::vector<bool>> ListSavedSets(const Savable& savable, bool takes_all) {
   const size_t count = savable.positions.size();
   const size_t best = std::min(count, kSavedSets);
   std::vector<std::vector<bool>> sets = {savable.always};
@@ -156,18 +156,18 @@ std::vector<Unit> SacUnits(const std::vector<Block>& blocks, Regions& regions) {
   std::vector<Unit> units;
   std::vector<int32_t> wholes;  // The region of each whole block.
   for (const Block& block : blocks) {
-    const int32_t whole = regions.AddToSave({&block.ops}, Rerun::kUpToLastSaved);
-    if (whole < 0) continue;
-    wholes.push_back(whole);
+    const int32_t region = regions.AddToSave({&block.ops}, Rerun::kUpToLastSaved);
+    if (region < 0) continue;
+    wholes.push_back(region);
     units.push_back({{Option{}}, block.kind});
     AddPartOptions(block, regions, units.back());
   }
   const RegionRuns runs(regions.graph(), regions.regions());
   for (size_t i = 0; i < units.size(); ++i) {
-    const Savable savable = SavableOf(runs, wholes[i]);
+    const Savable savable = FindSavable(runs, wholes[i]);
     const bool takes_all = savable.positions.size() <= kAllSavesOf;
     units[i].is_complete = units[i].is_complete && takes_all;
-    for (std::vector<bool>& saved : SavedSets(savable, takes_all)) {
+    for (std::vector<bool>& saved : ListSavedSets(savable, takes_all)) {
       units[i].options.push_back({{{wholes[i], std::move(saved)}}});
     }
   }
@@ -210,7 +210,7 @@ Unit UniformUnit(const std::vector<const Block*>& blocks, RuntimeKind kind, Regi
 std::vector<Unit> UnitsOf(const std::vector<Block>& blocks, RuntimeKind kind, Regions& regions) {
   if (kind == RuntimeKind::kCheckpoint) return CheckpointUnits(blocks, regions);
   if (kind == RuntimeKind::kSac) return SacUnits(blocks, regions);
-  const std::vector<const Block*> repeated = RepeatedBlocks(blocks);
+  const std::vector<const Block*> repeated = FindRepeatedBlocks(blocks);
   std::vector<Unit> units;
   if (!repeated.empty()) units.push_back(UniformUnit(repeated, kind, regions));
   return units;

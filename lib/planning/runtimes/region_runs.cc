@@ -196,14 +196,14 @@ void RegionRuns::AddOperations() {
     op.reads = std::move(reads);
     return parts.ops.push_back(std::move(op));
   };
-  const size_t own = parts.ops.size();
-  taking_ = IdVector<OpId, OpId>(own);
-  for (const OpId id : IdRange<OpId>(own)) {
+  const size_t op_count = parts.ops.size();
+  taking_ = IdVector<OpId, OpId>(op_count);
+  for (const OpId id : IdRange<OpId>(op_count)) {
     if (parts.ops[id].phase != Phase::kForward) continue;
     std::vector<ValueId> writes = parts.ops[id].writes;
     taking_[id] = add(fmt::format("take {}", id.index()), std::move(writes));
   }
-  ending_ = IdVector<OpId, OpId>(own);
+  ending_ = IdVector<OpId, OpId>(op_count);
   for (auto& [last, reads] : BackwardsOfSeveral()) {
     ending_[last] = add(fmt::format("end {}", last.index()), std::move(reads));
   }

@@ -70,7 +70,7 @@ std::vector<Calls> CallsOf(const JointGraph& graph, const std::vector<OpId>& for
   return found;
 }
 
-RuntimePlan WithFigures(RuntimeKind kind, Bytes budget, const ClassPlan& found) {
+RuntimePlan MakeRuntimePlan(RuntimeKind kind, Bytes budget, const ClassPlan& found) {
   RuntimePlan plan;
   plan.kind = kind;
   plan.budget = budget;
@@ -101,7 +101,7 @@ Result<RuntimePlan> FindRegionPlan(const JointGraph& graph, const std::vector<Bl
                                    RuntimeKind kind, Bytes budget) {
   CKPLAN_ASSIGN_OR_RETURN(const RegionClass plans, MakeRegionClass(graph, blocks, kind));
   const ClassPlan found = FindClassPlan(plans, budget);
-  RuntimePlan plan = WithFigures(kind, budget, found);
+  RuntimePlan plan = MakeRuntimePlan(kind, budget, found);
   for (const CheckpointedRegion& region : plans.RegionsOf(found.choice)) {
     plan.regions.push_back(Describe(plans, region));
   }
@@ -113,7 +113,7 @@ Result<RuntimePlan> FindTagPlan(const JointGraph& graph, const std::vector<Block
                                 Bytes budget) {
   CKPLAN_ASSIGN_OR_RETURN(const TagClass plans, MakeTagClass(graph, blocks));
   const ClassPlan found = FindClassPlan(plans, budget);
-  RuntimePlan plan = WithFigures(RuntimeKind::kTorchtitan, budget, found);
+  RuntimePlan plan = MakeRuntimePlan(RuntimeKind::kTorchtitan, budget, found);
   std::vector<OpId> runs = plans.RunsOf(found.choice);
   std::sort(runs.begin(), runs.end());
   const std::vector<OpId> recomputed = plans.RecomputedBy(found.choice);

@@ -42,15 +42,15 @@ class TaggedRuns {
       const OpId id = open.back();
       open.pop_back();
       for (const ValueId read : graph_.op(id).reads) {
-        Need(graph_.value(read).producer, needed, open);
-        Need(graph_.value(graph_.value(read).storage).producer, needed, open);
+        MarkNeeded(graph_.value(read).producer, needed, open);
+        MarkNeeded(graph_.value(graph_.value(read).storage).producer, needed, open);
       }
     }
     std::sort(needed.begin(), needed.end());
     runs_.insert(runs_.end(), needed.begin(), needed.end());
   }
 
-  void Need(OpId producer, std::vector<OpId>& needed, std::vector<OpId>& open) {
+  void MarkNeeded(OpId producer, std::vector<OpId>& needed, std::vector<OpId>& open) {
     if (producer.is_none() || !is_missing_[producer]) return;
     is_missing_[producer] = false;
     needed.push_back(producer);
@@ -64,7 +64,7 @@ class TaggedRuns {
 
 // Returns the operations of the block that may be recomputed. Results that later blocks read are
 // saved, because almost all of their readers are recomputed somewhere.
-std::vector<OpId> Recomputable(const JointGraph& graph, const Block& block) {
+std::vector<OpId> FindRecomputable(const JointGraph& graph, const Block& block) {
   const std::vector<OpId>& forward = block.ops.forward;
   const auto is_read_outside = [&](ValueId value) {
     const std::vector<OpId>& readers = graph.value(value).readers;
@@ -221,7 +221,7 @@ Result<TagClass> MakeTagClass(const JointGraph& graph, const std::vector<Block>&
       unit.recomputed = TranslateOptions(known->recomputed, known->forward, unit.forward);
       unit.is_complete = known->is_complete;
     } else {
-      Options options(graph, Recomputable(graph, block));
+      Options options(graph, FindRecomputable(graph, block));
       unit.recomputed = options.Find();
       unit.is_complete = options.CoversAllSubsets();
     }

@@ -177,18 +177,19 @@ Result<Device> FindAmong(const std::vector<Device>& devices, std::string_view na
       if (name.size() >= 2 && device.name.find(name) != std::string::npos)
         matches.push_back(&device);
     }
-    const std::string meant = matches.empty()
-                                  ? DidYouMean(name, names)
-                                  : fmt::format("; did you mean \"{}\"?", matches[0]->name);
-    Error error = MakeError(ErrorCode::kUsage,
-                            fmt::format("no device preset is named \"{}\"{}", name, meant));
+    const std::string hint = matches.empty()
+                                 ? DidYouMean(name, names)
+                                 : fmt::format("; did you mean \"{}\"?", matches[0]->name);
+    Error error =
+        MakeError(ErrorCode::kUsage, fmt::format("no device preset is named \"{}\"{}", name, hint));
     error.notes.push_back("the presets are " + known);
     return error;
   }
-  std::string meant;
-  for (const Device* device : matches) meant += (meant.empty() ? "" : " or ") + device->name;
-  return MakeError(ErrorCode::kUsage,
-                   fmt::format("several device presets are named \"{}\"; use {}", name, meant));
+  std::string names_text;
+  for (const Device* device : matches)
+    names_text += (names_text.empty() ? "" : " or ") + device->name;
+  return MakeError(ErrorCode::kUsage, fmt::format("several device presets are named \"{}\"; use {}",
+                                                  name, names_text));
 }
 
 }  // namespace

@@ -66,10 +66,10 @@ Result<LinkPreset> FindLink(std::string_view name) {
     if (link.name == name) return link;
     names.push_back(link.name);
   }
-  const std::string meant = DidYouMean(name, names);
+  const std::string hint = DidYouMean(name, names);
   return MakeError(ErrorCode::kUsage,
                    fmt::format("no link is named \"{}\"{} the links are {}", name.substr(0, 80),
-                               meant.empty() ? ";" : meant, fmt::join(names, ", ")));
+                               hint.empty() ? ";" : hint, fmt::join(names, ", ")));
 }
 
 // Removes the part of `text` up to and including the separator, and returns it without the

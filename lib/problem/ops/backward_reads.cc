@@ -20,7 +20,7 @@ class ReadFinder {
         is_read_(spec.inputs.size(), false) {}
 
   BackwardReads Find() {
-    if (spec_.Has(kHintedInputs)) return HintedReads();
+    if (spec_.Has(kHintedInputs)) return ReadsByHint();
     const uint16_t letters = Letters();
     if ((letters & reads::X) != 0) Read(0);
     if ((letters & reads::V) != 0) ReadFloats();
@@ -49,7 +49,7 @@ class ReadFinder {
   }
 
   // The user's description of an unknown operator.
-  BackwardReads HintedReads() {
+  BackwardReads ReadsByHint() {
     for (const int64_t input : spec_.Ints(kHintedInputs)) {
       const auto at = static_cast<size_t>(input);
       if (spec_.input(at).is_present) reads_.inputs.push_back(at);
@@ -158,9 +158,9 @@ class StatisticCounter {
       case Statistic::kChannelMoments:
         return Saved("moments", {kMomentBytes, DimAt(x_, 1)});
       case Statistic::kRowMoments:
-        return Saved("moments", {kMomentBytes, NormalisedRows()});
+        return Saved("moments", {kMomentBytes, CountNormalisedRows()});
       case Statistic::kRowScale:
-        return Saved("scale", {kScaleBytes, NormalisedRows()});
+        return Saved("scale", {kScaleBytes, CountNormalisedRows()});
       case Statistic::kInstanceMoments:
         return Saved("moments", {kMomentBytes, DimAt(x_, 0), DimAt(x_, 1)});
       case Statistic::kGroupMoments:
@@ -193,10 +193,10 @@ class StatisticCounter {
   bool IsStored(size_t output) const { return output < is_stored_.size() && is_stored_[output]; }
 
   // Returns the bytes of one number of type OpSpec::saved_type, at least 1.
-  int64_t SavedBytes() const { return std::max<int64_t>(1, BitsOf(spec_.saved_type) / 8); }
+  int64_t SavedElementBytes() const { return std::max<int64_t>(1, BitsOf(spec_.saved_type) / 8); }
 
   // Returns the number of rows of a normalisation over the axes from attribute `axis` to the last.
-  int64_t NormalisedRows() const {
+  int64_t CountNormalisedRows() const {
     const auto rank = static_cast<int64_t>(x_.dims.size());
     int64_t axis = spec_.Int("axis", -1);
     if (axis < 0) axis += rank;
@@ -224,14 +224,14 @@ class StatisticCounter {
   SavedStatistic Reserve(int64_t vectors) const {
     const RecurrentSizes sizes = CountRecurrent(spec_);
     return Saved("reserve", {sizes.directions, sizes.steps, sizes.batch, sizes.hidden,
-                             vectors + (IsStored(0) ? 0 : 1), SavedBytes()});
+                             vectors + (IsStored(0) ? 0 : 1), SavedElementBytes()});
   }
 
   SavedStatistic Attention() const {
     const AttentionSizes sizes = CountAttention(spec_);
     if (is_torch_) return LogSums();
     return Saved("probabilities",
-                 {sizes.batch, sizes.heads, sizes.queries, sizes.keys, SavedBytes()});
+                 {sizes.batch, sizes.heads, sizes.queries, sizes.keys, SavedElementBytes()});
   }
 
   SavedStatistic LogSums() const {

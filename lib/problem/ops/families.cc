@@ -143,11 +143,11 @@ constexpr std::span<const FamilyRow> (*kFamilies[])() = {
 #undef CKPLAN_FAMILY
 };
 
-std::vector<FamilyRow> SortedRows() {
+std::vector<FamilyRow> ListSortedRows() {
   std::vector<FamilyRow> rows;
   for (const auto family : kFamilies) {
-    const std::span<const FamilyRow> own = family();
-    rows.insert(rows.end(), own.begin(), own.end());
+    const std::span<const FamilyRow> family_rows = family();
+    rows.insert(rows.end(), family_rows.begin(), family_rows.end());
   }
   std::sort(rows.begin(), rows.end(),
             [](const FamilyRow& a, const FamilyRow& b) { return a.type < b.type; });
@@ -184,7 +184,7 @@ Result<Done> ValidateAttributes(const OpSpec& spec) {
 }
 
 std::span<const FamilyRow> AllFamilyRows() {
-  static const std::vector<FamilyRow> rows = SortedRows();
+  static const std::vector<FamilyRow> rows = ListSortedRows();
   return rows;
 }
 

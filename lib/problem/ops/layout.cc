@@ -25,11 +25,11 @@ Dims RowMajorStrides(const Dims& dims) {
 
 Dims BroadcastStrides(const Dims& dims, const Dims& to) {
   CKPLAN_CHECK(dims.size() <= to.size(), "a tensor is not broadcast to a lower rank");
-  const Dims own = RowMajorStrides(dims);
+  const Dims row_major = RowMajorStrides(dims);
   Dims strides(to.size(), 0);
   const size_t missing = to.size() - dims.size();
   for (size_t axis = 0; axis < dims.size(); ++axis) {
-    if (dims[axis] != 1) strides[axis + missing] = own[axis];
+    if (dims[axis] != 1) strides[axis + missing] = row_major[axis];
   }
   return strides;
 }
@@ -129,7 +129,7 @@ void StoreOperand(Operand& operand) {
   operand.is_channels_last = false;
 }
 
-int64_t StoredAxis(int64_t axis) {
+int64_t ChannelsLastAxis(int64_t axis) {
   if (axis < 0) axis += static_cast<int64_t>(kAxes);
   if (axis == 0) return 0;
   return axis == 1 ? static_cast<int64_t>(kAxes) - 1 : axis - 1;
@@ -163,9 +163,9 @@ OpSpec InStoredOrder(OpSpec spec) {
     if (i == 0 || !is_slice) StoreOperand(spec.inputs[i]);  // The other inputs of Slice are lists.
   }
   for (Operand& output : spec.outputs) StoreOperand(output);
-  if (spec.type == "Concat") spec.attributes["axis"] = StoredAxis(spec.Int("axis", 0));
+  if (spec.type == "Concat") spec.attributes["axis"] = ChannelsLastAxis(spec.Int("axis", 0));
   if (is_slice) {
-    for (int64_t& axis : spec.inputs[kSliceAxes].known->ints) axis = StoredAxis(axis);
+    for (int64_t& axis : spec.inputs[kSliceAxes].known->ints) axis = ChannelsLastAxis(axis);
   }
   return spec;
 }

@@ -34,7 +34,7 @@ Result<MoveShape> ReadTranspose(const OpSpec& spec) {
   if (perm.empty()) {
     for (size_t axis = dims.size(); axis-- > 0;) perm.push_back(static_cast<int64_t>(axis));
   }
-  const Dims own = RowMajorStrides(dims);
+  const Dims strides = RowMajorStrides(dims);
   std::vector<bool> is_taken(dims.size(), false);
   MoveShape shape;
   for (const int64_t from : perm) {
@@ -44,7 +44,7 @@ Result<MoveShape> ReadTranspose(const OpSpec& spec) {
     }
     is_taken[axis] = true;
     shape.dims.push_back(dims[axis]);
-    shape.strides.push_back(own[axis]);
+    shape.strides.push_back(strides[axis]);
   }
   if (perm.size() != dims.size()) {
     return InvalidOp(spec, fmt::format("attribute perm names {} axes of an input of {}",
@@ -219,7 +219,7 @@ Result<MoveShape> ReadExpand(const OpSpec& spec) {
 Result<MoveShape> ReadTile(const OpSpec& spec) {
   const Dims& x = spec.input(0).dims;
   const Dims& y = spec.output(0).dims;
-  const Dims own = RowMajorStrides(x);
+  const Dims strides = RowMajorStrides(x);
   if (x.size() != y.size()) {
     return InvalidOp(spec,
                      fmt::format("its output has {} axes and its input {}", y.size(), x.size()));
@@ -233,7 +233,7 @@ Result<MoveShape> ReadTile(const OpSpec& spec) {
     shape.dims.push_back(x[axis] == 0 ? 0 : y[axis] / x[axis]);
     shape.dims.push_back(x[axis]);
     shape.strides.push_back(0);
-    shape.strides.push_back(x[axis] == 1 ? 0 : own[axis]);
+    shape.strides.push_back(x[axis] == 1 ? 0 : strides[axis]);
   }
   return shape;
 }

@@ -128,12 +128,12 @@ Dims StripLeadingOnes(Dims dims) {
 // Requires the shape of a row. ONNX broadcasts scales and biases, but our kernels do not.
 Result<Done> CheckParameter(const OpSpec& spec, const Operand& operand, std::string_view name,
                             const Dims& row) {
-  const Dims own = StripLeadingOnes(operand.dims);
-  if (!operand.is_present || own == StripLeadingOnes(row)) return Done{};
-  bool is_broadcast = own.size() <= row.size();
-  for (size_t i = 0; is_broadcast && i < own.size(); ++i) {
-    const int64_t dim = row[row.size() - own.size() + i];
-    is_broadcast = own[i] == 1 || own[i] == dim;
+  const Dims dims = StripLeadingOnes(operand.dims);
+  if (!operand.is_present || dims == StripLeadingOnes(row)) return Done{};
+  bool is_broadcast = dims.size() <= row.size();
+  for (size_t i = 0; is_broadcast && i < dims.size(); ++i) {
+    const int64_t dim = row[row.size() - dims.size() + i];
+    is_broadcast = dims[i] == 1 || dims[i] == dim;
   }
   if (!is_broadcast) return RequireDims(spec, operand, name, row);
   return UnsupportedOp(spec, fmt::format("{} is {} and is broadcast to {}", name,

@@ -260,7 +260,7 @@ double OriginalCoordinate(const Rules& rules, const Axis& axis, double x) {
   return static_cast<double>(axis.input) / 2 * (1 - adjustment) + half_pixel;
 }
 
-int64_t NearestIndex(const Rules& rules, double x) {
+int64_t RoundToIndex(const Rules& rules, double x) {
   const double below = std::floor(x);
   const double ratio = x - below;
   const bool goes_up = rules.nearest == "ceil"                ? ratio > 0
@@ -311,7 +311,7 @@ AxisTaps TapsOf(const Rules& rules, const Axis& axis) {
     const bool is_outside = x < 0 || x > static_cast<double>(axis.input - 1);
     if (axis.input > 0 && !(IsCrop(rules) && is_outside)) {
       if (rules.filter == Filter::kNearest) {
-        taps.Add(std::clamp<int64_t>(NearestIndex(rules, x), 0, axis.input - 1), 1);
+        taps.Add(std::clamp<int64_t>(RoundToIndex(rules, x), 0, axis.input - 1), 1);
       } else {
         AddInterpolation(rules, axis, x, taps);
       }
@@ -398,7 +398,7 @@ void ScaleBySizes(const OpSpec& spec, const std::vector<size_t>& resized, const 
 }
 
 // Returns the axes to which the entries of scales, sizes and region apply, in order.
-Result<std::vector<size_t>> ResizedAxes(const OpSpec& spec) {
+Result<std::vector<size_t>> ReadResizedAxes(const OpSpec& spec) {
   const size_t rank = spec.input(0).dims.size();
   std::vector<size_t> resized;
   for (size_t i = 0; i < rank && !spec.Has("axes"); ++i) resized.push_back(i);
@@ -465,7 +465,7 @@ Result<std::vector<Axis>> AxesOf(const OpSpec& spec, bool is_crop) {
     axes[i].input = dims[i];
     axes[i].output = spec.output(0).dims[i];
   }
-  CKPLAN_ASSIGN_OR_RETURN(const std::vector<size_t> resized, ResizedAxes(spec));
+  CKPLAN_ASSIGN_OR_RETURN(const std::vector<size_t> resized, ReadResizedAxes(spec));
   CKPLAN_ASSIGN_OR_RETURN(const std::vector<double> scales, ScalesOf(spec));
   CKPLAN_ASSIGN_OR_RETURN(const std::optional<Dims> sizes, KnownInts(spec, 3, "sizes"));
   if (scales.empty()) {

@@ -12,7 +12,7 @@ namespace ckplan {
 namespace {
 
 // Returns a flag per axis of the input: whether it is reduced.
-Result<std::vector<bool>> ReducedAxes(const OpSpec& spec) {
+Result<std::vector<bool>> ReadReducedAxes(const OpSpec& spec) {
   const size_t rank = spec.input(0).dims.size();
   CKPLAN_ASSIGN_OR_RETURN(const std::optional<Dims> axes, KnownInts(spec, 1, "axes"));
   if (!axes.has_value() || axes->empty()) {
@@ -48,7 +48,7 @@ Result<Done> ValidateReducedTypes(const OpSpec& spec) {
 Result<ReduceShape> ReadReduceShape(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireOperands(spec, 1));
   CKPLAN_RETURN_IF_ERROR(ValidateReducedTypes(spec));
-  CKPLAN_ASSIGN_OR_RETURN(const std::vector<bool> is_reduced, ReducedAxes(spec));
+  CKPLAN_ASSIGN_OR_RETURN(const std::vector<bool> is_reduced, ReadReducedAxes(spec));
   const Dims& dims = spec.input(0).dims;
   const bool keeps_axes = spec.Int("keepdims", 1) != 0;
   Dims with_ones = dims;

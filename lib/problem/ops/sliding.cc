@@ -132,12 +132,13 @@ Result<Done> CheckOutput(const OpSpec& spec, const Window& window, WindowKind ki
 // A transposed convolution's output is window.in.
 Result<Done> CheckTransposed(const OpSpec& spec, const Window& window, const Dims& extra,
                              size_t axis) {
-  const int64_t given =
+  const int64_t full_size =
       (window.out[axis] - 1) * window.strides[axis] + extra[axis] + window.extent(axis);
   const bool has_shape = HasOutputShape(spec, WindowKind::kTransposed);
-  const int64_t expected = has_shape              ? spec.Ints("output_shape")[axis]
-                           : HasSamePadding(spec) ? window.in[axis]
-                                                  : given - window.begin[axis] - window.end[axis];
+  const int64_t expected = has_shape ? spec.Ints("output_shape")[axis]
+                           : HasSamePadding(spec)
+                               ? window.in[axis]
+                               : full_size - window.begin[axis] - window.end[axis];
   if (window.in[axis] != expected) return OutputSizeError(spec, axis, window.in[axis], expected);
   if (CountWindows(window, axis, false) == window.out[axis]) return Done{};
   return UnsupportedOp(

@@ -20,11 +20,11 @@ class EinsumCounter {
   // `letters` is the operand's part of the equation, such as "bij" or "...ij".
   void Add(const std::string& letters, const std::vector<int64_t>& dims) {
     const size_t dots = letters.find("...");
-    const size_t named = dots == std::string::npos ? letters.size() : letters.size() - 3;
+    const size_t letter_count = dots == std::string::npos ? letters.size() : letters.size() - 3;
     int64_t rest = 1;
     for (size_t axis = 0; axis < dims.size(); ++axis) {
       const bool is_before = dots == std::string::npos || axis < dots;
-      const bool is_after = !is_before && axis + (named - dots) >= dims.size();
+      const bool is_after = !is_before && axis + (letter_count - dots) >= dims.size();
       if (!is_before && !is_after) {
         rest = SaturatingProduct({rest, dims[axis]});
         continue;

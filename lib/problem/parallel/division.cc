@@ -45,7 +45,7 @@ struct Divided {
   bool parameters = false;
   bool gradients = false;
 };
-Divided DividedBy(ShardingSystem system) {
+Divided DivisionOf(ShardingSystem system) {
   switch (system) {
     case ShardingSystem::kZero1:
       return {false, false};
@@ -61,7 +61,7 @@ Divided DividedBy(ShardingSystem system) {
 class Sharder {
  public:
   explicit Sharder(const Sharding& sharding)
-      : sharding_(sharding), divided_(DividedBy(sharding.system)) {}
+      : sharding_(sharding), divided_(DivisionOf(sharding.system)) {}
 
   void Add(const Parameter& parameter) {
     const int64_t bytes = parameter.bytes.count();
@@ -194,7 +194,7 @@ std::optional<std::vector<NodeId>> FillStages(const TensorGraph& graph, int64_t 
   return starts;
 }
 
-std::vector<NodeId> BalancedStarts(const TensorGraph& graph, int64_t stages) {
+std::vector<NodeId> BalanceStarts(const TensorGraph& graph, int64_t stages) {
   Cost low;  // A lower bound on the smallest limit.
   Cost high = graph.forward_cost() + graph.backward_cost();
   while (low < high) {
@@ -224,16 +224,16 @@ Result<NodeId> FindCut(const TensorGraph& graph, const ModuleCalls& modules,
   std::vector<std::string_view> names;
   for (const Node& node : graph.nodes()) names.push_back(node.name);
   for (const ModuleCall& call : modules.calls) names.push_back(call.path);
-  const std::string meant = DidYouMean(cut, names);
+  const std::string hint = DidYouMean(cut, names);
   return Error{
       ErrorCode::kUsage,
-      fmt::format("stages: no node or module is called \"{}\"{}", Printable(cut, 200), meant),
+      fmt::format("stages: no node or module is called \"{}\"{}", Printable(cut, 200), hint),
       {},
       {}};
 }
 
-Result<std::vector<NodeId>> NamedStarts(const TensorGraph& graph, const ModuleCalls& modules,
-                                        int64_t stages, std::span<const std::string> cuts) {
+Result<std::vector<NodeId>> FindNamedStarts(const TensorGraph& graph, const ModuleCalls& modules,
+                                            int64_t stages, std::span<const std::string> cuts) {
   if (static_cast<int64_t>(cuts.size()) != stages - 1) {
     return MakeError(ErrorCode::kUsage, fmt::format("{} stages need {} cuts, not {}", stages,
                                                     stages - 1, cuts.size()));
@@ -344,8 +344,8 @@ Result<std::vector<NodeId>> StartsOfStages(const TensorGraph& graph, const Modul
     return MakeError(ErrorCode::kUsage, fmt::format("\"{}\" has {} nodes, too few for {} stages",
                                                     graph.name(), graph.nodes().size(), stages));
   }
-  if (cuts.empty()) return BalancedStarts(graph, stages);
-  return NamedStarts(graph, modules, stages, cuts);
+  if (cuts.empty()) return BalanceStarts(graph, stages);
+  return FindNamedStarts(graph, modules, stages, cuts);
 }
 
 NodeRange NodesOfStage(std::span<const NodeId> starts, int64_t index, size_t node_count) {

@@ -78,7 +78,7 @@ Lists ReadersOf(const FlatLists& reads, size_t value_count) {
   return readers;
 }
 
-Lists InPlaceOf(const JointGraph& graph) {
+Lists ListInPlacePairs(const JointGraph& graph) {
   Lists pairs;
   // The last operation that has each value in a pair.
   IdVector<ValueId, OpId> paired_by(graph.values().size());
@@ -96,7 +96,7 @@ Lists InPlaceOf(const JointGraph& graph) {
 
 // Returns the reads whose memory each operation's writes may reuse: the second member of each pair
 // in `in_place`.
-Lists ReusableReads(const FlatLists& in_place, int32_t op_count) {
+Lists ListReusableReads(const FlatLists& in_place, int32_t op_count) {
   Lists reads;
   for (int32_t op = 0; op < op_count; ++op) {
     std::vector<int32_t>& list = reads.emplace_back();
@@ -115,8 +115,8 @@ RunProblem::RunProblem(const JointGraph& graph)
       reads(ReadsOf(graph)),
       writes(WritesOf(graph)),
       readers(ReadersOf(reads, graph.values().size())),
-      in_place(InPlaceOf(graph)),
-      taken_over(ReusableReads(in_place, op_count)),
+      in_place(ListInPlacePairs(graph)),
+      taken_over(ListReusableReads(in_place, op_count)),
       total_cost(graph.cost().count()) {
   for (const ValueId id : graph.values().ids()) {
     bytes.push_back(graph.counted_bytes(id).count());
@@ -228,10 +228,11 @@ class AliasRuns {
     }
     for (auto alias = chain.rbegin(); alias != chain.rend(); ++alias) {
       PollStop();
-      const Value& made = graph_.value(*alias);
-      const bool is_stale = base_[*alias] != made_[made.alias_of];
-      if (is_stale && !made.producer.is_none() && IsViewOf(made.producer, made.alias_of)) {
-        Append(made.producer);
+      const Value& alias_value = graph_.value(*alias);
+      const bool is_stale = base_[*alias] != made_[alias_value.alias_of];
+      if (is_stale && !alias_value.producer.is_none() &&
+          IsViewOf(alias_value.producer, alias_value.alias_of)) {
+        Append(alias_value.producer);
       }
     }
     for (const ValueId alias : chain) settled_at_[alias] = remade;

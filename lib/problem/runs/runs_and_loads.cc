@@ -149,8 +149,9 @@ class Lifetimes {
     // The first version of a loaded value is in memory until it is copied.
     const bool is_copied = k == 0 && std::any_of(versions.begin(), versions.end(),
                                                  [](const Version& v) { return v.is_loaded; });
-    const std::span<const int32_t> taken = problem_.taken_over[runs_[At(version.last_read)]];
-    const bool is_taken = !is_copied && std::binary_search(taken.begin(), taken.end(), value);
+    const std::span<const int32_t> overwritten = problem_.taken_over[runs_[At(version.last_read)]];
+    const bool is_taken =
+        !is_copied && std::binary_search(overwritten.begin(), overwritten.end(), value);
     return version.last_read + (is_taken ? 0 : 1);
   }
 

@@ -67,8 +67,8 @@ class SkylinePacker {
   SkylinePacker(const std::vector<Buffer>& buffers, SkylineRule rule)
       : buffers_(buffers),
         rule_(rule),
-        by_begin_(SortedBy([&](size_t b) { return buffers[b].begin; })),
-        by_end_(SortedBy([&](size_t b) { return -buffers[b].end; })),
+        by_begin_(SortBuffers([&](size_t b) { return buffers[b].begin; })),
+        by_end_(SortBuffers([&](size_t b) { return -buffers[b].end; })),
         ends_by_begin_(Keys(by_begin_, [&](size_t b) { return buffers[b].end; })),
         begins_by_end_(Keys(by_end_, [&](size_t b) { return -buffers[b].begin; })) {}
 
@@ -81,7 +81,7 @@ class SkylinePacker {
     SetSegment(0, {last_tick, 0, kNoSegment});
     for (size_t left = buffers_.size(); left > 0;) {
       PollStop();
-      const int64_t begin = LowestValley();
+      const int64_t begin = FindLowestValley();
       const Segment valley = At(begin);
       const int32_t fit = FindFit(begin, valley.end);
       if (fit == kNone) {
@@ -108,7 +108,7 @@ class SkylinePacker {
   };
 
   template <typename Key>
-  std::vector<size_t> SortedBy(Key key) const {
+  std::vector<size_t> SortBuffers(Key key) const {
     std::vector<size_t> order(buffers_.size());
     std::iota(order.begin(), order.end(), size_t{0});
     std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return key(a) < key(b); });
@@ -136,7 +136,7 @@ class SkylinePacker {
     valleys_.push({segment.height, begin});
   }
 
-  int64_t LowestValley() {
+  int64_t FindLowestValley() {
     while (At(valleys_.top().second).height != valleys_.top().first) valleys_.pop();
     return valleys_.top().second;
   }

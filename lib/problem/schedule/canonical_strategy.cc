@@ -150,8 +150,9 @@ class SegmentwiseLowering {
       for (const TensorId read : graph_.node(v).backward_reads) {
         const NodeId producer = graph_.tensor(read).producer;
         if (producer.is_none() || freed_with_[producer] <= sequence.segment_of[v]) continue;
-        std::vector<NodeId>& own = own_results_[v];
-        if (std::find(own.begin(), own.end(), producer) == own.end()) own.push_back(producer);
+        std::vector<NodeId>& results = own_results_[v];
+        if (std::find(results.begin(), results.end(), producer) == results.end())
+          results.push_back(producer);
       }
     }
     to_free_.resize(segments_.size());

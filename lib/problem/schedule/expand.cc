@@ -98,7 +98,7 @@ class Expander {
 
   ValueId StorageOf(ValueId value) const { return parts_.values[value].storage; }
 
-  Operation NewOperation(std::string name, std::string op, Phase phase) const {
+  Operation MakeOperation(std::string name, std::string op, Phase phase) const {
     Operation operation;
     operation.file_id = static_cast<int64_t>(parts_.ops.size());
     operation.name = std::move(name);
@@ -136,7 +136,7 @@ class Expander {
   void AddForward(NodeId id) {
     PollStop();
     const Node& node = graph_.node(id);
-    Operation op = NewOperation(node.name, node.op, Phase::kForward);
+    Operation op = MakeOperation(node.name, node.op, Phase::kForward);
     op.reads = node.inputs;
     op.writes = node.outputs;
     op.cost = node.forward_cost;
@@ -154,12 +154,12 @@ class Expander {
   }
 
   void AddLoss() {
-    Operation op = NewOperation("loss", std::string(kLossType), Phase::kBackward);
+    Operation op = MakeOperation("loss", std::string(kLossType), Phase::kBackward);
     op.reads = graph_.outputs();
     op.may_repeat = false;
     for (const TensorId output : graph_.outputs()) {
       if (!graph_.tensor(output).requires_grad || !gradient_of_[output].is_none()) continue;
-      gradient_of_[output] = NewGradient(output, ValueId());
+      gradient_of_[output] = AddGradientValue(output, ValueId());
       op.writes.push_back(gradient_of_[output]);
     }
     loss_ = AddValue("loss", Bytes(0), ValueKind::kParameterGradient);
@@ -168,7 +168,7 @@ class Expander {
     AfterLoss();
   }
 
-  ValueId NewGradient(TensorId of, ValueId alias_of) {
+  ValueId AddGradientValue(TensorId of, ValueId alias_of) {
     const Tensor& tensor = graph_.tensor(of);
     const ValueId gradient = AddValue(fmt::format("gradient of {}", tensor.name), tensor.bytes,
                                       ValueKind::kValue, alias_of);
@@ -179,7 +179,7 @@ class Expander {
   void AddBackward(NodeId id) {
     PollStop();
     const Node& node = graph_.node(id);
-    Operation op = NewOperation(fmt::format("{} backward", node.name), node.op, Phase::kBackward);
+    Operation op = MakeOperation(fmt::format("{} backward", node.name), node.op, Phase::kBackward);
     op.may_repeat = false;
     op.cost = node.backward_cost;
     op.reads = node.backward_reads;
@@ -267,7 +267,7 @@ class FixedOrderExpander final : public Expander {
       } else {
         base = had_buffer[i] ? gradient_of_[input] : gradient_of_[through];
       }
-      gradient_of_[input] = NewGradient(input, base);
+      gradient_of_[input] = AddGradientValue(input, base);
       op->writes.push_back(gradient_of_[input]);
     }
   }
@@ -379,7 +379,7 @@ class AnyOrderExpander final : public Expander {
     // have left that memory.
     const bool shares_old = state == State::kSum && !added_to_.insert(StorageOf(old)).second;
     if (shares_old) base = old;
-    gradient_of_[input] = NewGradient(input, base);
+    gradient_of_[input] = AddGradientValue(input, base);
     op->writes.push_back(gradient_of_[input]);
     if (old.is_none()) return;
     op->reads.push_back(old);

@@ -26,7 +26,8 @@ std::optional<ReplayFault> Replay::Read(std::span<const int32_t> steps, FreePoli
     if (frees == FreePolicy::kExplicit) {
       return ReplayFault{ReplayFault::Kind::kNeverFreed, steps.size(), number};
     }
-    if (table_.is_result[value]) NewestOf(number).dies_at = static_cast<int32_t>(steps.size());
+    if (table_.is_result[value])
+      NewestVersionOf(number).dies_at = static_cast<int32_t>(steps.size());
   }
   return std::nullopt;
 }
@@ -48,7 +49,7 @@ std::optional<ReplayFault> Replay::ReadStep(int32_t step, FreePolicy frees) {
     if (newest_[static_cast<size_t>(read)] == kNone) {
       return ReplayFault{Kind::kReadsAbsent, k, read};
     }
-    Version& version = NewestOf(read);
+    Version& version = NewestVersionOf(read);
     version.last_read = step;
     if (!is_explicit) version.dies_at = step;
   }
@@ -97,7 +98,7 @@ std::optional<ReplayFault> Replay::ReadTransfer(int32_t step) {
   }
   if (newest_[static_cast<size_t>(value)] == kNone)
     return ReplayFault{Kind::kReadsAbsent, k, value};
-  Version& version = NewestOf(value);
+  Version& version = NewestVersionOf(value);
   version.last_read = version.dies_at = step;
   place.is_copied = kind == StepKind::kOut;
   if (kind == StepKind::kDrop) DropVersion(value);
@@ -162,7 +163,7 @@ std::optional<ReplayFault> Replay::FaultAtEnd() const {
 // Returns true if the value's version dies at this step and is the only one in its memory. A write
 // that already reused the memory would be a second version.
 bool Replay::CanReuseMemory(int32_t value, int32_t step) {
-  const Version& version = NewestOf(value);
+  const Version& version = NewestVersionOf(value);
   return version.dies_at == step && buffers_[static_cast<size_t>(version.buffer)].living == 1;
 }
 
@@ -182,7 +183,7 @@ int32_t Replay::FindReusedBuffer(int32_t write, int32_t step, InPlacePairs* pair
   for (; !pairs_left->empty() && pairs_left->front() == write;
        *pairs_left = pairs_left->subspan(2)) {
     if (buffer != kNone || !CanReuseMemory((*pairs_left)[1], step)) continue;
-    buffer = NewestOf((*pairs_left)[1]).buffer;
+    buffer = NewestVersionOf((*pairs_left)[1]).buffer;
   }
   return buffer;
 }

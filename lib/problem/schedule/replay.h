@@ -110,7 +110,7 @@ class Replay {
     int32_t alias = 0;
   };
 
-  Version& NewestOf(int32_t value) {
+  Version& NewestVersionOf(int32_t value) {
     return versions_[static_cast<size_t>(newest_[static_cast<size_t>(value)])];
   }
   // The remaining in-place pairs of a step's kind (StepTable::in_place).
@@ -189,7 +189,7 @@ void Replay::ReportWrites(int32_t kind, int32_t step, Sink* sink) {
     const int32_t base = table_.alias_of[at];
     int32_t buffer = kNone;
     if (base != kNone) {
-      buffer = NewestOf(base).buffer;
+      buffer = NewestVersionOf(base).buffer;
     } else if (table_.is_in_memory[at]) {
       buffer = FindReusedBuffer(write, step, &pairs_left);
       if (buffer == kNone) {
@@ -225,7 +225,7 @@ void Replay::ReportLoad(int32_t value, int32_t step, Sink* sink) {
 
 template <typename Sink>
 void Replay::ReleaseIfDead(int32_t value, int32_t step, Sink* sink) {
-  Version& version = NewestOf(value);
+  Version& version = NewestVersionOf(value);
   if (version.dies_at != step) return;
   version.dies_at = kNone;  // A version dies once, even if the step reads it twice.
   if (version.buffer == kNone) return;

@@ -152,7 +152,7 @@ std::vector<int32_t> GradientsInPlace(const TensorGraph& graph, const Schedule& 
 }
 
 // Counts each version of a tensor instead of each buffer, since nothing is in place.
-Bytes OwnMemory(const TensorGraph& graph, const Timeline& timeline) {
+Bytes SumVersions(const TensorGraph& graph, const Timeline& timeline) {
   Bytes total;
   for (const Version& version : timeline.versions) total += graph.tensor(version.tensor).bytes;
   for (const Buffer& buffer : timeline.buffers) {
@@ -161,7 +161,7 @@ Bytes OwnMemory(const TensorGraph& graph, const Timeline& timeline) {
   return total;
 }
 
-Bytes OwnBuffers(const Timeline& timeline, const std::vector<int32_t>& taken_over) {
+Bytes SumBuffersNotTakenOver(const Timeline& timeline, const std::vector<int32_t>& taken_over) {
   Bytes total;
   for (size_t i = 0; i < timeline.buffers.size(); ++i) {
     const Buffer& buffer = timeline.buffers[i];
@@ -245,9 +245,9 @@ Bytes SharedMemory(const Timeline& timeline, const std::vector<int32_t>& taken_o
 
 Bytes StaticAllocation(const TensorGraph& graph, const Schedule& schedule, ArenaStrategy strategy) {
   const Timeline timeline = BuildTimeline(graph, schedule);
-  if (strategy == ArenaStrategy::kNone) return OwnMemory(graph, timeline);
+  if (strategy == ArenaStrategy::kNone) return SumVersions(graph, timeline);
   const std::vector<int32_t> taken_over = GradientsInPlace(graph, schedule, timeline);
-  return strategy == ArenaStrategy::kInplace ? OwnBuffers(timeline, taken_over)
+  return strategy == ArenaStrategy::kInplace ? SumBuffersNotTakenOver(timeline, taken_over)
                                              : SharedMemory(timeline, taken_over);
 }
 

@@ -66,7 +66,7 @@ class PairsByWrite {
   IdVector<ValueId, size_t> position_;
 };
 
-std::vector<InPlaceWrite> UsablePairs(const JointGraph& graph, const Operation& op) {
+std::vector<InPlaceWrite> FindUsablePairs(const JointGraph& graph, const Operation& op) {
   std::vector<InPlaceWrite> usable;
   for (const InPlaceWrite& pair : op.in_place) {
     const Value& write = graph.value(pair.write);
@@ -79,7 +79,7 @@ std::vector<InPlaceWrite> UsablePairs(const JointGraph& graph, const Operation& 
   return usable;
 }
 
-StepTable TableOfForward(const TensorGraph& graph) {
+StepTable MakeForwardTable(const TensorGraph& graph) {
   StepTable table;
   table.has_one_taker = true;
   for (const Node& node : graph.nodes()) {
@@ -110,14 +110,14 @@ StepTable TableOfForward(const TensorGraph& graph) {
   return table;
 }
 
-StepTable TableOfJoint(const JointGraph& graph) {
+StepTable MakeJointTable(const JointGraph& graph) {
   StepTable table;
   PairsByWrite pairs(graph.values().size());
   for (const OpId id : graph.ops().ids()) {
     const Operation& op = graph.op(id);
     table.reads.Append(IndicesWithoutInputs(graph, op.reads));
     table.writes.Append(IndicesWithoutInputs(graph, op.writes));
-    table.in_place.Append(pairs.Of(table.writes[id.index()], UsablePairs(graph, op)));
+    table.in_place.Append(pairs.Of(table.writes[id.index()], FindUsablePairs(graph, op)));
     table.workspace.push_back(op.workspace);
     table.cost.push_back(op.cost);
     table.may_repeat.push_back(op.may_repeat);
@@ -167,7 +167,7 @@ int32_t KindOfTransfer(const TrainingStep& of, const Step& step) {
 }  // namespace
 
 StepTable TableOf(const TrainingStep& step) {
-  return step.is_joint() ? TableOfJoint(step.joint()) : TableOfForward(step.forward());
+  return step.is_joint() ? MakeJointTable(step.joint()) : MakeForwardTable(step.forward());
 }
 
 IdVector<ValueId, bool> MovableValues(const JointGraph& graph) {
@@ -216,7 +216,7 @@ void AddTransfers(const TensorGraph& graph, StepTable* table) {
   CompleteTransfers(table);
 }
 
-StepTable TableFor(const TrainingStep& step, const Schedule& schedule) {
+StepTable MakeStepTable(const TrainingStep& step, const Schedule& schedule) {
   StepTable table = TableOf(step);
   if (!HasTransfers(schedule)) return table;
   if (step.is_joint()) {

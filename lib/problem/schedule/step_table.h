@@ -71,7 +71,7 @@ IdVector<ValueId, bool> MovableValues(const JointGraph& graph);
 void AddTransfers(const JointGraph& graph, StepTable* table);
 void AddTransfers(const TensorGraph& graph, StepTable* table);
 // Returns the table, with transfers if the schedule has any.
-StepTable TableFor(const TrainingStep& step, const Schedule& schedule);
+StepTable MakeStepTable(const TrainingStep& step, const Schedule& schedule);
 
 // Returns the kind of a step of a forward graph. The step must not be a free.
 int32_t KindOf(const TensorGraph& graph, const Step& step);

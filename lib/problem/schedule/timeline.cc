@@ -35,7 +35,7 @@ class TimelineSink {
   int32_t New(Buffer buffer);
   void End(int32_t index);
   // Allocates the workspace of a step of this kind for `node`; returns kNoBuffer if it needs none.
-  int32_t NewWorkspace(int32_t kind, NodeId node);
+  int32_t AllocateWorkspace(int32_t kind, NodeId node);
 
   Timeline timeline_;
 
@@ -62,7 +62,7 @@ void TimelineSink::Make(int32_t value, int32_t buffer, int32_t last_read) {
 }
 
 void TimelineSink::Work(int32_t kind) {
-  const int32_t workspace = NewWorkspace(kind, NodeId(kind));
+  const int32_t workspace = AllocateWorkspace(kind, NodeId(kind));
   if (workspace != kNoBuffer) End(workspace);
 }
 
@@ -105,7 +105,7 @@ void TimelineSink::End(int32_t index) {
   live_ -= buffer.bytes;
 }
 
-int32_t TimelineSink::NewWorkspace(int32_t kind, NodeId node) {
+int32_t TimelineSink::AllocateWorkspace(int32_t kind, NodeId node) {
   const Bytes bytes = table_.workspace[static_cast<size_t>(kind)];
   if (bytes == Bytes(0)) return kNoBuffer;
   return New({BufferKind::kWorkspace, TensorId(), node, bytes});
@@ -131,7 +131,7 @@ class GradientTimelineSink : public TimelineSink {
     const int32_t moves = kind - 2 * loss_ - 1;
     if (moves >= 0) return MoveGradient(moves);
     const NodeId node(kind - loss_ - 1);
-    const int32_t workspace = NewWorkspace(kind, node);
+    const int32_t workspace = AllocateWorkspace(kind, node);
     replay_.Backward(node);
     if (workspace != kNoBuffer) End(workspace);
   }
@@ -175,7 +175,7 @@ class GradientTimelineSink : public TimelineSink {
 }  // namespace
 
 Timeline BuildTimeline(const TrainingStep& step, const Schedule& schedule) {
-  const StepTable table = TableFor(step, schedule);
+  const StepTable table = MakeStepTable(step, schedule);
   const std::vector<int32_t> kinds = KindsOf(step, schedule);
   Replay replay(table);
   const auto fault = replay.Read(kinds, schedule.frees);

@@ -1,1 +1,1 @@
-"""What scripts/test-gpu runs on a GPU, in which order, and what it makes of the results."""
+"""The cases that scripts/test-gpu runs on a GPU, their order, and the pages of their results."""

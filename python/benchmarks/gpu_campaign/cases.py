@@ -62,7 +62,7 @@ SWEPT = ("resnet152", [16, 32, 64, 96])  # Kusumoto, Fig. 3.
 # that loads CUDA's libraries is most of it. A case begins only if that much of the lease is left.
 EXPECTED_SECONDS = {"probe": 10, "profile": 14, "plan": 20, "pytorch": 16, "ckplan": 35,
                     "operators": 90, "executor": 45, "sanitize": 40}
-# Cases that may take longer than the others of a lease before they count as hung.
+# Cases of a lease that count as hung only after a longer time.
 LIMIT_SECONDS = {"operators": 150, "executor": 90, "ckplan": 90}
 
 SANITIZED = [
@@ -205,7 +205,7 @@ def add_pair(cases, model, batch, precision, more):
 
 
 def lease_cases(link=LINK):
-    """Returns what runs in a lease: what says most in the least time comes first."""
+    """Returns the cases of a lease, the most informative per second first."""
     cases = Cases()
     cases.add(Case("probe", "probe", "probe", "tiny_mlp", sizes_of(8)))
     cases.add_plan("small", "resnet50", ("-D", "N=2", "--input-shape", "x=2,3,64,64"), "fp32",

@@ -7,7 +7,7 @@ took a while, and at the end, the folder to hand back gets
     gpu-validation.md    its tables
     campaign.tar.gz      all of it: the journal, both pages, and the files of the cases
 
-A machine that begins anew goes on from campaign.tar.gz.
+A new machine resumes from campaign.tar.gz.
 """
 
 import os
@@ -32,7 +32,7 @@ def hand_back(work, folder):
 
 
 def replace_by(write, path):
-    """Has a file written beside `path`, which then takes its place whole."""
+    """Replaces the file at `path` atomically."""
     write(f"{path}.part")
     os.replace(f"{path}.part", path)
 
@@ -56,7 +56,7 @@ def pack(work, path):
 
 
 def resume(archive, work):
-    """Unpacks what an earlier lease has handed back, unless the folder has a campaign."""
+    """Unpacks the campaign of an earlier lease, unless the folder already has one."""
     if os.path.exists(os.path.join(work, FILE)):
         return
     os.makedirs(work, exist_ok=True)

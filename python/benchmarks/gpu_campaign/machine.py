@@ -1,4 +1,4 @@
-"""The programs of a campaign, how they are called, and what stands in for a GPU in a rehearsal."""
+"""Finds and runs the programs of a campaign, in a rehearsal over an emulated GPU."""
 
 import ctypes
 import os
@@ -40,11 +40,11 @@ class TimeIsUp(Exception):
 
 
 class Interrupted(Exception):
-    """Somebody stopped the campaign by a signal."""
+    """A signal stopped the campaign."""
 
 
 class Failure(Exception):
-    """A command did not do what it should have done."""
+    """A command failed, or printed something unexpected."""
 
     def __init__(self, status, reasons, exit_code=None):
         super().__init__(reasons[0] if reasons else status)
@@ -106,17 +106,17 @@ class Machine:
             raise Interrupted()
 
     def begin_case(self, seconds):
-        """Gives the next case its time. Raises TimeIsUp where the campaign has none left."""
+        """Starts the clock of the next case. Raises TimeIsUp if the campaign has no time left."""
         self.case_ends, self.case_seconds = None, seconds
         self.seconds_left()
         self.case_ends = time.monotonic() + seconds
 
     def has_time_for(self, seconds):
-        """Returns whether so much of the campaign's time is left."""
+        """Returns whether the campaign has this many seconds left."""
         return self.deadline is None or time.monotonic() + seconds <= self.deadline
 
     def has_hung(self):
-        """Returns whether the case that runs has had all of its time."""
+        """Returns whether the running case has used up its time."""
         return self.case_ends is not None and time.monotonic() >= self.case_ends
 
     def seconds_left(self):

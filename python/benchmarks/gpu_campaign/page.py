@@ -1,4 +1,4 @@
-"""Makes pages of a campaign's lines, without a GPU: tables as Markdown, and a page with charts."""
+"""Makes the pages of a campaign from its journal: tables in Markdown, and HTML with charts."""
 
 import html
 import os
@@ -173,7 +173,7 @@ def page(results):
 
 
 def write_whole(path, text):
-    """Writes the file so that there is always a whole one."""
+    """Writes the file atomically."""
     with open(f"{path}.part", "w", encoding="utf-8") as file:
         file.write(text)
     os.replace(f"{path}.part", path)

@@ -1,4 +1,4 @@
-"""Figures that the papers measured on their GPUs, for the cases beside them."""
+"""The papers' own GPU measurements, for the cases that repeat them."""
 
 IMAGE_300 = ["--input-shape", "x={batch},3,300,300"]
 

@@ -79,7 +79,7 @@ def prepared(network, way):
 
 
 def digest_of(network):
-    """Returns a hash of the bits of all gradients, by which two ways are compared."""
+    """Returns a hash of all gradients' bits, to compare two ways."""
     found = hashlib.sha256()
     for parameter in network.parameters():
         if parameter.grad is not None:
@@ -119,7 +119,7 @@ class Step:
 
 
 def seconds_on_gpu(step):
-    """One undisturbed step between two events, as ckexec measures it."""
+    """Returns the seconds of one step between two CUDA events, as ckexec measures it."""
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     begin.record()
     step.run()

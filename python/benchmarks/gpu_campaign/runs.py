@@ -30,7 +30,7 @@ class Runner:
         os.makedirs(self.files, exist_ok=True)
 
     def run(self, case):
-        """Returns the result of the case, whatever happens in it."""
+        """Runs a case, and returns its result even if it fails."""
         began = time.monotonic()
         try:
             result = {"status": "passed", **getattr(self, case.kind)(case)}
@@ -220,12 +220,12 @@ class Runner:
                 "summary": summary, "reasons": [] if code == 0 else lines[-KEPT_LINES:]}
 
     def keep_output(self, case, output, messages):
-        """Writes all that a program printed; the journal has its end."""
+        """Writes the whole output of a program; the journal has only the end."""
         with open(self.path(case.name, "output.txt"), "w", encoding="utf-8") as file:
             file.write(output + "\n".join(messages))
 
     def remove_unfinished(self, case):
-        """Removes what a case that was cut may have left."""
+        """Removes files of an interrupted case."""
         for ending in ("costs.json", "plan.json", "planned.onnx"):
             # A program that is killed while it writes leaves the file under a longer name.
             for path in glob.glob(glob.escape(self.path(case.name, ending)) + "*"):

@@ -28,7 +28,7 @@ def percent(value):
 
 
 def verdict(result):
-    """Returns what became of a case, in a few words and the first reason."""
+    """Returns the outcome of a case in a few words, with the first reason."""
     if result["status"] == "passed":
         return "proven" if "report" in result else "passed"
     reasons = result.get("reasons") or [""]
@@ -36,7 +36,7 @@ def verdict(result):
 
 
 def whole(report, run):
-    """Returns what PyTorch's allocator would count: also parameters, their gradients, the batch."""
+    """Returns the peak with parameters, their gradients and the batch, as PyTorch counts it."""
     constants = report["constants"]
     return report[run]["counted_peak"]["total_bytes"] + sum(
         constants[name] for name in ("parameter_bytes", "parameter_gradient_bytes", "input_bytes"))
@@ -137,7 +137,7 @@ def feng_rows(results):
 
 
 def prediction_error(results):
-    """Returns by how much the driver's own count is off the prediction, on average."""
+    """Returns the mean relative difference between the driver's count and the prediction."""
     errors = []
     for _, result in results.items():
         for run in ("plan", "keep_all") if "report" in result else ():
@@ -158,7 +158,7 @@ def paper_table(results):
 
 
 def against_eager(results, case, side):
-    """Returns what ckplan.torch promised and needed, and whether its gradients are eager's."""
+    """Returns the promised and the measured peak, and whether gradients equal eager mode's."""
     if "ckplan_planned_peak_bytes" not in side:
         return ""
     eager = results.get(f"{case.rsplit('/', 1)[0]}/eager", {}).get("pytorch", {})

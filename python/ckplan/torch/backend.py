@@ -58,7 +58,7 @@ class Backend(GraphPlanner):
                 keep_inference_input_mutations=True,
             )
             compiled = compiler(module, inputs)
-        return self._counted(part, compiled, step)
+        return self._count_calls(part, compiled, step)
 
     def _before_part(self) -> None:
         """A hook before a part is compiled or runs."""
@@ -78,7 +78,7 @@ class Backend(GraphPlanner):
         self.report.graphs.clear()
         return Backend(self.request, self.report, self.parts.found)
 
-    def _counted(
+    def _count_calls(
         self, part: int, compiled: Callable[..., Any], step: Step | None
     ) -> Callable[..., Any]:
         """Counts how often the part runs, and passes what it returns to its step."""

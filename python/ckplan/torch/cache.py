@@ -79,7 +79,7 @@ class CachedPlan:
             return None
         try:
             content = _read(self._path, self._most)
-            return None if content is None else accept(self._checked(content, most()))
+            return None if content is None else accept(self._check_plan(content, most()))
         except (RefusedError, OSError) as reason:
             warnings.warn(
                 f"{self._path} was ignored, and the graph is planned again: {reason}",
@@ -98,7 +98,7 @@ class CachedPlan:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _replace(self._path, content)
 
-    def _checked(self, content: bytes, most: int | str) -> Any:
+    def _check_plan(self, content: bytes, most: int | str) -> Any:
         """Returns the plan if the program finds it and its figures valid for the graph."""
         found = untrusted_files.json_value(content)
         with tempfile.TemporaryDirectory(prefix="ckplan-") as folder:

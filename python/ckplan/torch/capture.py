@@ -92,7 +92,7 @@ def _sizes(tensors: Iterable[torch.Tensor], memory: int | None = None) -> Iterat
         yield elements, each
 
 
-def _counted(sizes: Iterable[tuple[int, int]]) -> list[tuple[int, int, int]]:
+def _group_sizes(sizes: Iterable[tuple[int, int]]) -> list[tuple[int, int, int]]:
     """Groups equal sizes: (elements, bytes of an element, number of tensors). Drops empty ones."""
     return [(*size, count) for size, count in sorted(Counter(sizes).items()) if size[0]]
 
@@ -168,11 +168,12 @@ class _Capture:
         graph = self.graph
         outputs = enumerate(graph.forward_outputs)
         made = ((i, node) for i, node in outputs if isinstance(node, fx.Node))
-        roots = {i: self._root(node) for i, node in made if not operators.is_number(node)}
+        roots = {i: self._root_of(node) for i, node in made if not operators.is_number(node)}
         returned = [graph.value_of[root] for root in dict.fromkeys(roots.values())]
         held = {graph.value_of[root] for i, root in roots.items() if i not in dropped}
         copied = [
-            graph.value_of[self._root(copy.all_input_nodes[-1])] for copy in graph.boundary_copies
+            graph.value_of[self._root_of(copy.all_input_nodes[-1])]
+            for copy in graph.boundary_copies
         ]
         if self._last_random_before_boundary is not None:
             copied.append(self._last_random_before_boundary)
@@ -216,15 +217,15 @@ class _Capture:
         for position, node in enumerate(graph.backward_outputs):
             if not isinstance(node, fx.Node):
                 continue
-            value = graph.value_of[self._root(node)]
+            value = graph.value_of[self._root_of(node)]
             if graph.values[value].kind != CONSTANT and value not in graph.results:
                 of_parameter = parameters is None or position in parameters
                 gradients[value] = gradients.get(value, True) and of_parameter
                 tensors.setdefault(value, []).append(self._tensor(node))
         trained = [value for value, of_parameter in gradients.items() if of_parameter]
         graph.trained_bytes = sum(graph.values[value].bytes for value in trained)
-        graph.trained = _counted(size for value in trained for size in _sizes(tensors[value]))
-        graph.optimized = _counted(
+        graph.trained = _group_sizes(size for value in trained for size in _sizes(tensors[value]))
+        graph.optimized = _group_sizes(
             size for value in trained for size in _sizes(tensors[value], graph.values[value].bytes)
         )
         for value, of_parameter in gradients.items():
@@ -266,7 +267,7 @@ class _Capture:
             self._tangents.append(node)
             self._after_tangents.add(node)
             tensor = self._tensor(node)
-            self._own(node, tensor, self.graph.add_value(node.name, storage_bytes(tensor)))
+            self._register(node, tensor, self.graph.add_value(node.name, storage_bytes(tensor)))
         elif node.name.startswith("primals"):
             self._constant(node)
         else:
@@ -285,9 +286,9 @@ class _Capture:
             self.graph.roots[node] = node
             self.graph.value_of[node] = self.graph.value_of[self._owner[private.storage_key(value)]]
             return
-        self._own(node, value, self.graph.add_value(node.name, storage_bytes(value), CONSTANT))
+        self._register(node, value, self.graph.add_value(node.name, storage_bytes(value), CONSTANT))
 
-    def _root(self, node: fx.Node) -> fx.Node:
+    def _root_of(self, node: fx.Node) -> fx.Node:
         if node not in self.graph.roots:
             raise UnsupportedGraphError(f"the step returns {node.name}, which is not a tensor")
         return self.graph.roots[node]
@@ -298,7 +299,7 @@ class _Capture:
             raise UnsupportedGraphError(f"{node.name} is not a tensor")
         return value
 
-    def _own(self, node: fx.Node, tensor: torch.Tensor, value: int) -> None:
+    def _register(self, node: fx.Node, tensor: torch.Tensor, value: int) -> None:
         self._owner[private.storage_key(tensor)] = node
         self.graph.roots[node] = node
         self.graph.value_of[node] = value
@@ -311,7 +312,7 @@ class _Capture:
             return  # A number, which its readers get as an argument.
         key = private.storage_key(item)
         if key in self._unnamed:
-            self._own(node, item, self._unnamed.pop(key))
+            self._register(node, item, self._unnamed.pop(key))
         elif key in self._owner:
             self.graph.roots[node] = self._owner[key]
         else:
@@ -395,7 +396,7 @@ class _Capture:
             value = self.graph.add_value(name, size)
         operation.writes.append(value)
         if is_single:
-            self._own(node, tensor, value)
+            self._register(node, tensor, value)
         else:
             self._owner.pop(key, None)
             self._unnamed[key] = value

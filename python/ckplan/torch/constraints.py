@@ -70,9 +70,9 @@ class Constraints:
             return
         operations = [operation for operation in graph.operations if operation.node is not None]
         forward = [operation for operation in operations if not operation.is_backward]
-        kept = self._chosen("keep", forward)
-        once = self._chosen("never_rerun", operations)
-        again = self._chosen("recompute", forward)
+        kept = self._matching_operations("keep", forward)
+        once = self._matching_operations("never_rerun", operations)
+        again = self._matching_operations("recompute", forward)
         for chosen, why in ((kept, "kept"), (once, "run once")):
             ids = {operation.id for operation in chosen}
             both = next((operation for operation in again if operation.id in ids), None)
@@ -83,7 +83,8 @@ class Constraints:
                 )
         for operation in kept + once:
             operation.repeats = False
-        stays = {operation.id for operation in kept + self._chosen("never_offload", operations)}
+        on_device = self._matching_operations("never_offload", operations)
+        stays = {operation.id for operation in kept + on_device}
         graph.never_offloaded += [row.name for row in operations if row.id in stays]
         held = _held_by_others(graph)
         graph.recomputed = [
@@ -99,7 +100,7 @@ class Constraints:
                 if (field, pattern) in self._unmatched:
                     raise ValueError(self._matches_nothing(field, pattern))
 
-    def _chosen(self, field: str, operations: list[Operation]) -> list[Operation]:
+    def _matching_operations(self, field: str, operations: list[Operation]) -> list[Operation]:
         """Returns the operations that match; the last matching pattern wins."""
         listed = self._wanted[field]
         if not listed:

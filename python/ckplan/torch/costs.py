@@ -78,7 +78,7 @@ def set_costs(graph: JointGraph, how: str, fuses: bool) -> None:
     operations. Raises ValueError.
     """
     if how.partition(":")[0] == "roofline":
-        _by_roofline(graph, device_of(graph, how), fuses)
+        _apply_roofline(graph, device_of(graph, how), fuses)
     elif how == "flops":
         for operation in graph.operations:
             operation.cost = 0 if operation.node is None else round(flops(operation.node))
@@ -95,7 +95,7 @@ def set_costs(graph: JointGraph, how: str, fuses: bool) -> None:
 def device_of(graph: JointGraph, how: str) -> Device:
     """Returns the device named by ``how``, or the graph's own. Raises ValueError."""
     kind, _, name = how.partition(":")
-    return device_named(name) if kind == "roofline" and name else _present(graph)
+    return device_named(name) if kind == "roofline" and name else _graph_device(graph)
 
 
 def measure(node: fx.Node, seconds: float = 0.02) -> int:
@@ -115,7 +115,7 @@ def measure(node: fx.Node, seconds: float = 0.02) -> int:
     return round(best)
 
 
-def _present(graph: JointGraph) -> Device:
+def _graph_device(graph: JointGraph) -> Device:
     for operation in graph.operations:
         tensors = [] if operation.node is None else tensors_in(operation.node.meta.get("val"))
         for tensor in tensors:
@@ -173,7 +173,7 @@ def most_flops(operator: Any, sizes: Iterable[int], device: Device) -> float:
     return device.vector_flops_per_second
 
 
-def _by_roofline(graph: JointGraph, device: Device, fuses: bool) -> None:
+def _apply_roofline(graph: JointGraph, device: Device, fuses: bool) -> None:
     nodes = [operation.node for operation in graph.operations if operation.node is not None]
     fusible = {node for node in nodes if fuses and is_pointwise(node)}
     # Operations of equal layers share a node.
@@ -203,10 +203,10 @@ def flops(node: fx.Node) -> float:
     element.
     """
     packet = getattr(node.target, "overloadpacket", None)
-    outputs = _at_most(node.meta.get("val"))
+    outputs = _with_bounded_sizes(node.meta.get("val"))
     if packet in flop_registry:
         args, kwargs = fx.map_arg(
-            (node.args, node.kwargs), lambda source: _at_most(source.meta["val"])
+            (node.args, node.kwargs), lambda source: _with_bounded_sizes(source.meta["val"])
         )
         return float(flop_registry[packet](*args, **kwargs, out_val=outputs))
     tensors = [*tensors_in(outputs)]
@@ -214,7 +214,7 @@ def flops(node: fx.Node) -> float:
     return float(max((upper_bound(tensor.numel()) or 0 for tensor in tensors), default=0))
 
 
-def _at_most(value: Any) -> Any:
+def _with_bounded_sizes(value: Any) -> Any:
     """Replaces data-dependent sizes of tensors by their bounds."""
     if isinstance(value, torch.Tensor):
         if all(isinstance(size, int) for size in value.shape):
@@ -223,21 +223,21 @@ def _at_most(value: Any) -> Any:
         with real_tensors():
             return torch.empty(sizes, dtype=value.dtype, device="meta")
     if isinstance(value, (tuple, list)):
-        return type(value)(_at_most(item) for item in value)
+        return type(value)(_with_bounded_sizes(item) for item in value)
     return upper_bound(value) if isinstance(value, torch.SymInt) else value
 
 
 def _example(node: fx.Node) -> Any:
-    return _like(node.meta["val"])
+    return _example_like(node.meta["val"])
 
 
-def _like(value: Any) -> Any:
+def _example_like(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
-        return type(value)(_like(item) for item in value)
+        return type(value)(_example_like(item) for item in value)
     if not isinstance(value, torch.Tensor):
         return value
     if not all(isinstance(size, int) for size in value.shape):
-        return torch.zeros(_at_most(value).shape, dtype=value.dtype, device=value.device)
+        return torch.zeros(_with_bounded_sizes(value).shape, dtype=value.dtype, device=value.device)
     shape, stride = tuple(value.shape), tuple(value.stride())
     # Zeros are valid as indices, and never slow.
     made = torch.empty_strided(shape, stride, dtype=value.dtype, device=value.device)

@@ -36,18 +36,18 @@ def add(program: Any, model: nn.Module) -> None:
         return
     written: dict[str, list[Any]] = defaultdict(list)
     for node in graph:
-        written[_origin(node)].append(node)
+        written[_exported_name(node)].append(node)
     for call in exported.graph.nodes:
         if call.op != "call_function" or call.name not in written:
             continue
         if _is_in_place(call):
             note = "view" if _is_on_view(call) else "1"
             written[call.name][-1].metadata_props["ckplan.in_place"] = note
-        for name in _copied(call):
+        for name in _copied_arguments(call):
             _note_copy(written[call.name], name)
 
 
-def _origin(node: Any) -> str:
+def _exported_name(node: Any) -> str:
     """Returns the name of the exported program's node that an ONNX node was made for."""
     text = node.metadata_props.get(_FX_NODE, "")
     return text[1:].split(" ", 1)[0] if text.startswith("%") else ""
@@ -63,7 +63,7 @@ def _note_copy(nodes: list[Any], name: str) -> None:
 
 def _is_in_place(call: fx.Node) -> bool:
     """Returns whether the original operation wrote its first argument in place."""
-    return any(_writes_first(target) for target in _targets(call.meta.get("from_node") or ()))
+    return any(_writes_first(target) for target in _call_targets(call.meta.get("from_node") or ()))
 
 
 def _is_on_view(call: fx.Node) -> bool:
@@ -87,10 +87,10 @@ def _run_again(call: fx.Node) -> Any:
         return None
 
 
-def _targets(sources: Any) -> Iterator[Any]:
+def _call_targets(sources: Any) -> Iterator[Any]:
     for source in sources:
         yield source.target
-        yield from _targets(source.from_node)
+        yield from _call_targets(source.from_node)
 
 
 def _writes_first(target: Any) -> bool:
@@ -112,7 +112,7 @@ class _Copies(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return func(*args, **(kwargs or {}))
 
 
-def _copied(call: fx.Node) -> list[str]:
+def _copied_arguments(call: fx.Node) -> list[str]:
     """Returns the names of non-contiguous arguments that the operation copies.
 
     The operation runs on meta tensors to find out. Attention has its own kernel on each device.

@@ -24,7 +24,7 @@ def warnings_of(exported: torch.export.ExportedProgram, opened: OpenCall) -> lis
     Such a graph runs at other sizes, but computes something else: ``x.view(4, -1)`` of 8 rows makes
     4 rows of double length.
     """
-    batches = {name: entry.tensor.shape[0] for entry, dim, name in _leading(opened)}
+    batches = {name: entry.tensor.shape[0] for entry, dim, name in _first_dimensions(opened)}
     found = {}
     for node in exported.graph.nodes:
         size = _constant_rows(node)
@@ -39,7 +39,7 @@ def warnings_of(exported: torch.export.ExportedProgram, opened: OpenCall) -> lis
     return list(found.values())
 
 
-def _leading(opened: OpenCall) -> Iterator[tuple[Input, int, str]]:
+def _first_dimensions(opened: OpenCall) -> Iterator[tuple[Input, int, str]]:
     return (row for row in opened.open_dimensions() if row[1] == 0)
 
 
@@ -82,28 +82,30 @@ def reason(model: nn.Module, opened: OpenCall, error: Exception) -> str:
     cause = error.__cause__ or error
     sizes = opened.sizes()
     if sizes and private_export.is_tracing_failure(error):
-        failure = _failure(model, opened.call.args, opened.call.kwargs)
+        failure = _trace_failure(model, opened.call.args, opened.call.kwargs)
         if failure is None:
-            return _reason_of_open(model, opened, sizes, cause)
+            return _explain_open_dimension(model, opened, sizes, cause)
         cause = failure
-    return f"PyTorch cannot export {type(model).__name__}: {_words(cause)}"
+    return f"PyTorch cannot export {type(model).__name__}: {_error_text(cause)}"
 
 
-def _reason_of_open(
+def _explain_open_dimension(
     model: nn.Module, opened: OpenCall, sizes: dict[str, int], cause: BaseException
 ) -> str:
     for name, size in sizes.items():
-        failure = _failure(model, *opened.doubled(name))
+        failure = _trace_failure(model, *opened.doubled(name))
         if failure is not None:
-            return f"{only_for(name, size)}. With {name}={2 * size} {_words(failure)}"
+            return f"{only_for(name, size)}. With {name}={2 * size} {_error_text(failure)}"
     if len(sizes) == 1:
         ((name, size),) = sizes.items()
-        return f"{only_for(name, size)}. PyTorch says: {_words(cause)}"
+        return f"{only_for(name, size)}. PyTorch says: {_error_text(cause)}"
     names = ", ".join(sizes)
-    return f"the model can only be exported with some of {names} fixed: {_words(cause)}"
+    return f"the model can only be exported with some of {names} fixed: {_error_text(cause)}"
 
 
-def _failure(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exception | None:
+def _trace_failure(
+    model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Exception | None:
     """Traces the model with all sizes fixed, and returns the exception, if any."""
     try:
         with private_export.quiet_exporter():
@@ -113,7 +115,7 @@ def _failure(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     return None
 
 
-def _words(failure: BaseException) -> str:
+def _error_text(failure: BaseException) -> str:
     """Returns an error as one line, with the line of the model's code that raised it."""
     text = " ".join(str(failure).split()) or type(failure).__name__
     if len(text) > _LONGEST_REASON:

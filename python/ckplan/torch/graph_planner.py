@@ -235,7 +235,7 @@ class GraphPlanner:
     def begin(self, part: int, joint: fx.GraphModule) -> GraphReport:
         entry = GraphReport(part, is_compiled=self.request.compiler == "inductor")
         self.report.graphs.append(entry)
-        self._warn_of_limit(part)
+        self._warn_of_recompile_limit(part)
         if obstacles.has_checkpoints(joint):
             self.report.say(obstacles.CHECKPOINTS)
         return entry
@@ -262,7 +262,7 @@ class GraphPlanner:
             for copy in captured.boundary_copies
             for tensor in tensors_in(copy.all_input_nodes[-1].meta.get("val"))
         )
-        replay = _checked(modules, plan, apart, dropped, updates)
+        replay = _check_replay(modules, plan, apart, dropped, updates)
         entry.saved_bytes, entry.saved_host_bytes = replay.saved_bytes, replay.saved_host_bytes
         self.describe(entry, captured, plan)
         found = self.parts.found[entry.part]
@@ -326,9 +326,9 @@ class GraphPlanner:
             # The program was given only the part left for activations.
             if not self.request.counts_tensors or error.least_bytes is None:
                 raise
-            raise self._too_little(entry.part, error.least_bytes) from error
+            raise self._infeasible_error(entry.part, error.least_bytes) from error
         if not self.request.is_relative and self.parts.left_bytes(entry.part) < plan.peak_bytes:
-            raise self._too_little(entry.part, plan.peak_bytes)
+            raise self._infeasible_error(entry.part, plan.peak_bytes)
         return plan
 
     def limit_of(self, captured: JointGraph, entry: GraphReport) -> tuple[int | str, bool]:
@@ -343,7 +343,7 @@ class GraphPlanner:
         parts.describe(part, captured)
         left = parts.left_bytes(part)
         if left <= 0:
-            raise self._too_little(part, self._least_bytes(captured))
+            raise self._infeasible_error(part, self._least_bytes(captured))
         limit = parts.limit(part, is_divided)
         if isinstance(limit, int) and is_divided:
             entry.share_bytes = limit
@@ -396,7 +396,7 @@ class GraphPlanner:
             if needed <= limit:
                 return plan
             less = max(2 * less, needed - limit)
-        raise self._too_little(0, needed)
+        raise self._infeasible_error(0, needed)
 
     def _least_bytes(self, captured: JointGraph) -> int:
         """Returns the smallest budget for which a plan of the graph is found."""
@@ -408,7 +408,7 @@ class GraphPlanner:
         greedy = dataclasses.replace(self.request, algo="dtr")
         return make_plan(captured, greedy, "min").peak_bytes
 
-    def _too_little(self, part: int, least: int) -> ckplan.InfeasibleError:
+    def _infeasible_error(self, part: int, least: int) -> ckplan.InfeasibleError:
         """Returns the error that a part needs ``least`` bytes, more than the limit leaves."""
         request = self.request
         missing = least - self.parts.left_bytes(part)
@@ -426,7 +426,7 @@ class GraphPlanner:
             message += f'; {request.total} is a number of bytes, did you mean "{request.total}GiB"?'
         return ckplan.InfeasibleError(message, INFEASIBLE, kind="infeasible", least_bytes=needed)
 
-    def _warn_of_limit(self, part: int) -> None:
+    def _warn_of_recompile_limit(self, part: int) -> None:
         """Warns before TorchDynamo's recompile limit, after which it runs a part in eager mode."""
         compiled = sum(e.compilations for e in self.report.graphs if e.part == part)
         compiled += self.parts.is_known(part)  # The first call may have made one more.
@@ -440,7 +440,7 @@ class GraphPlanner:
             )
 
 
-def _checked(
+def _check_replay(
     modules: Modules, plan: Plan, apart: list[int], dropped: Collection[int], updates: int
 ) -> Replay:
     """Returns the memory that modules need. Raises ReplayError if it is not as planned.

@@ -61,7 +61,7 @@ class PlanCallback(callbacks.Callback):
     def on_fit_start(
         self, trainer: lightning.Trainer, pl_module: lightning.LightningModule
     ) -> None:
-        self._watch.begin(_called(pl_module))
+        self._watch.begin(_called_modules(pl_module))
 
     def on_train_batch_end(
         self,
@@ -79,7 +79,7 @@ class PlanCallback(callbacks.Callback):
         rank_zero_info(self.planner.summary())
 
 
-def _called(module: lightning.LightningModule) -> Iterator[nn.Module]:
+def _called_modules(module: lightning.LightningModule) -> Iterator[nn.Module]:
     """Yields the modules that a training step may call."""
     if type(module).forward is not lightning.LightningModule.forward:
         yield module
@@ -138,8 +138,8 @@ class BatchSizeFinder(callbacks.BatchSizeFinder):
             largest="batch",
             added_times=self._added_times,
         )
-        largest = _largest(self.estimate)
-        size = min(largest, self._max_val, _length(loader))
+        largest = _largest_batch(self.estimate)
+        size = min(largest, self._max_val, _num_examples(loader))
         lightning_setattr(pl_module, self._batch_arg_name, size)
         self.optimal_batch_size = size
         rank_zero_info(f"ckplan: a batch of {largest} fits; {self._batch_arg_name} is {size}")
@@ -191,15 +191,15 @@ def _fake(module: lightning.LightningModule) -> lightning.LightningModule:
             made[id(inner)] = _NoMetric()
     copied = copy.deepcopy(module, made)
     for name in ("log", "log_dict"):
-        setattr(copied, name, _ignore)
+        setattr(copied, name, _log_nothing)
     return copied
 
 
-def _ignore(*_: Any, **__: Any) -> None:
+def _log_nothing(*_: Any, **__: Any) -> None:
     """Replaces logging methods."""
 
 
-def _largest(found: Estimate) -> int:
+def _largest_batch(found: Estimate) -> int:
     """Returns the largest batch that fits. Raises EstimateError.
 
     Skips rows of sizes that turned out to need more memory than predicted.
@@ -249,7 +249,7 @@ def _precision_of(trainer: lightning.Trainer) -> str:
     return _PRECISIONS[trainer.precision]
 
 
-def _length(loader: Any) -> int:
+def _num_examples(loader: Any) -> int:
     """Returns the number of examples, the largest possible batch, if known."""
     try:
         return max(1, len(loader.dataset))

@@ -97,7 +97,7 @@ class _Builder:
         runs = Counter(step for step in steps if not isinstance(step, Transfer))
         random = [operation for operation in captured.operations if operation.is_random]
         self._rerun_random = {operation.id for operation in random if runs[operation.id] > 1}
-        moved = _moved(captured, steps)
+        moved = _moved_roots(captured, steps)
         self._emitter: Emitter = Compiled() if is_compiled and moved else Eager(HostMemory(on_host))
         offsets = iter(on_host.offsets)
         actions: list[Operation | _Move] = []
@@ -225,7 +225,7 @@ class _Half:
     def wait_for_all(self) -> None:
         """Waits for all copies back that are under way."""
         for root in list(self.arriving):
-            self._present(root)
+            self._current_version(root)
 
     def compute_numbers(self) -> None:
         """Computes all numbers, such as sizes, whose operands exist, and checks bounds.
@@ -269,31 +269,32 @@ class _Half:
     def _run(self, operation: Operation) -> None:
         node = operation.call
         if operation.id in self.memory:
-            made = self._replay(node, self.memory[operation.id])
+            made = self._replay_random(node, self.memory[operation.id])
         else:
             if operation.id in self._rerun_random:
-                self.memory[operation.id] = self._take_state(node)
+                self.memory[operation.id] = self._save_generator_state(node)
             made = self.copy(node)
         if isinstance(node.meta.get("val"), torch.Tensor):
             self.memory[node] = made
             return
         for item in node.users:
             if item.target is operator.getitem and self._captured.roots.get(item) is item:
-                self.memory[item] = self._item(made, item)
+                self.memory[item] = self._copy_item(made, item)
 
     def _move(self, move: _Move) -> None:
         root, copy = move.root, _HostCopy(move.root)
         if move.kind == transfers.OUT:
-            self.memory[copy] = self._emitter.out(self.graph, self._present(root), move.offset)
+            source = self._current_version(root)
+            self.memory[copy] = self._emitter.out(self.graph, source, move.offset)
         elif move.kind == transfers.DROP:
-            host, poisons = self.memory[copy], self._is_ours(root)
+            host, poisons = self.memory[copy], self._owns_alone(root)
             dropped = self._emitter.drop(self.graph, host, self.memory.pop(root), poisons)
             self.memory[copy] = dropped
         else:
             self.memory[root] = self._emitter.load(self.graph, self.memory[copy])
             self.arriving[root] = None
 
-    def _is_ours(self, root: fx.Node) -> bool:
+    def _owns_alone(self, root: fx.Node) -> bool:
         """Returns whether this module alone holds a root's tensor.
 
         The backward module runs twice if its graph is retained, autograd may pass a gradient to
@@ -302,7 +303,7 @@ class _Half:
         returned = (self._captured.roots.get(n) for n in self._captured.forward_outputs)
         return root not in self._given and root not in returned
 
-    def _present(self, root: fx.Node) -> fx.Node:
+    def _current_version(self, root: fx.Node) -> fx.Node:
         """Returns the node with a root's present version; waits for its copy back first."""
         if root in self.arriving:
             del self.arriving[root]
@@ -310,14 +311,14 @@ class _Half:
             self.memory[root] = self._emitter.wait(self.graph, self.memory[root], host)
         return self.memory[root]
 
-    def _item(self, made: fx.Node, item: fx.Node) -> fx.Node:
+    def _copy_item(self, made: fx.Node, item: fx.Node) -> fx.Node:
         taken = self.graph.create_node(
-            "call_function", operator.getitem, (made, item.args[1]), name=self._name(item)
+            "call_function", operator.getitem, (made, item.args[1]), name=self._unused_name(item)
         )
         taken.meta = copied_meta(item)
         return taken
 
-    def _take_state(self, node: fx.Node) -> fx.Node:
+    def _save_generator_state(self, node: fx.Node) -> fx.Node:
         device = _device(node)
         made = self.graph.call_function(generator_state, (device,))
         tensor = next(tensors_in(node.meta["val"]))
@@ -325,7 +326,7 @@ class _Half:
         made.meta["val"] = tensor.new_empty(size, dtype=torch.uint8, device="cpu")
         return made
 
-    def _replay(self, node: fx.Node, state: fx.Node) -> fx.Node:
+    def _replay_random(self, node: fx.Node, state: fx.Node) -> fx.Node:
         views: dict[fx.Node, Any] = {}
         args = fx.map_arg(node.args, lambda source: self._read(source, views))
         kwargs = fx.map_arg(node.kwargs, lambda source: self._read(source, views))
@@ -340,7 +341,7 @@ class _Half:
         ``views`` caches the views that one reader has already applied.
         """
         if node in self.memory:
-            return self._present(node)
+            return self._current_version(node)
         if node in views:
             return views[node]
         if node.op == "get_attr":
@@ -363,12 +364,12 @@ class _Half:
         args = fx.map_arg(node.args, lambda source: self._read(source, views))
         kwargs = fx.map_arg(node.kwargs, lambda source: self._read(source, views))
         made = self.graph.create_node(
-            node.op, node.target, args, kwargs, self._name(node), node.type
+            node.op, node.target, args, kwargs, self._unused_name(node), node.type
         )
         made.meta = copied_meta(node)
         return made
 
-    def _name(self, node: fx.Node) -> str:
+    def _unused_name(self, node: fx.Node) -> str:
         """Returns an unused name for a copy of the node; FX's own search is slow."""
         if node in self._copied:
             return f"{node.name}_again"
@@ -376,7 +377,7 @@ class _Half:
         return node.name
 
 
-def _moved(captured: JointGraph, steps: Sequence[transfers.Step]) -> dict[int, fx.Node]:
+def _moved_roots(captured: JointGraph, steps: Sequence[transfers.Step]) -> dict[int, fx.Node]:
     """Returns the roots of all values that are moved. Raises OffloadError."""
     roots = {value: node for node, value in captured.value_of.items()}
     shared = {value.alias_of for value in captured.values if value.alias_of is not None}

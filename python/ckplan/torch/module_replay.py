@@ -70,13 +70,14 @@ def replay_modules(
     backward.exclude(_outputs(modules.backward), uncounted_gradients)
     forward.exclude_saved(backward, passed, returned)
     forward.run()
-    kept = _distinct(forward, outputs)
+    kept = _drop_duplicates(forward, outputs)
     for memory in kept:
         memory.users = 0
-    for memory in _distinct(forward, [r for i, r in enumerate(returned) if i not in dropped]):
+    held_results = [r for i, r in enumerate(returned) if i not in dropped]
+    for memory in _drop_duplicates(forward, held_results):
         memory.users += 1  # The caller holds the results until the end.
     if is_retained:
-        for memory in _distinct(forward, saved):
+        for memory in _drop_duplicates(forward, saved):
             memory.users += 1
     inputs = _inputs(modules.backward)
     for node, source in zip(inputs, passed):
@@ -237,7 +238,7 @@ def _last_reads(nodes: list[fx.Node]) -> dict[fx.Node, list[fx.Node]]:
     return grouped
 
 
-def _distinct(half: _Pass, nodes: list[Any]) -> list[_Memory]:
+def _drop_duplicates(half: _Pass, nodes: list[Any]) -> list[_Memory]:
     memories = {}
     for node in nodes:
         for memory in half.memories.get(node, []) if isinstance(node, fx.Node) else []:

@@ -58,8 +58,8 @@ def before_the_first_call(model: Any) -> list[str]:
     ]
     if hooked:
         found.append(
-            f"modules with backward hooks ({_named(hooked)}) and the modules that call them run in "
-            "eager mode without a plan, because PyTorch does not compile them; it does compile "
+            f"modules with backward hooks ({_list_names(hooked)}) and the modules that call them "
+            "run in eager mode without a plan, because PyTorch does not compile them; it compiles "
             "hooks on tensors (Tensor.register_hook)"
         )
     # An attribute of models of transformers.
@@ -128,6 +128,6 @@ def remedy(words: str) -> str:
     )
 
 
-def _named(names: list[str], most: int = 4) -> str:
+def _list_names(names: list[str], most: int = 4) -> str:
     shown = [name or "the model itself" for name in names[:most]]
     return ", ".join(shown) + (f" and {len(names) - most} more" if len(names) > most else "")

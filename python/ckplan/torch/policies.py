@@ -135,7 +135,7 @@ def policy(
         if refusal.kind == "usage":
             raise ValueError(str(refusal))
         raise refusal
-    return _read(json.loads(answer.output))
+    return _parse_policy(json.loads(answer.output))
 
 
 def _plan_and_graph(plan: Any, graph: bytes | Mapping[str, Any] | None) -> tuple[Any, bytes]:
@@ -169,7 +169,7 @@ def _files(document: Any, content: bytes) -> Iterator[tuple[str, str]]:
         yield str(plan_path), str(graph_path)
 
 
-def _read(found: dict[str, Any]) -> Policy:
+def _parse_policy(found: dict[str, Any]) -> Policy:
     step = found["step_cost"] or 1
     return Policy(
         kind=found["kind"],
@@ -183,12 +183,12 @@ def _read(found: dict[str, Any]) -> Policy:
         is_exact=found["is_exact"],
         layers=found["layers"],
         setting=found["setting"],
-        regions=[_region(row) for row in found["regions"]],
+        regions=[_parse_region(row) for row in found["regions"]],
         paste=found["paste"],
     )
 
 
-def _region(row: dict[str, Any]) -> Region:
+def _parse_region(row: dict[str, Any]) -> Region:
     return Region(
         modules=row["modules"],
         operations=row["operations"],
@@ -225,11 +225,13 @@ def _contexts(region: Region) -> Any:
 
     make: Any = create_selective_checkpoint_contexts  # It has no type annotations.
     first, again = make(choose)
-    return _checked(first, region, seen), again
+    return _check_calls(first, region, seen), again
 
 
 @contextmanager
-def _checked(context: Any, region: Region, seen: Mapping[tuple[bool, str], int]) -> Iterator[None]:
+def _check_calls(
+    context: Any, region: Region, seen: Mapping[tuple[bool, str], int]
+) -> Iterator[None]:
     """Raises RuntimeError if a module does not run the planned operations."""
     with context:
         yield

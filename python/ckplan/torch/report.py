@@ -71,9 +71,9 @@ class GraphReport:
             f"{size(plan.keep_all_peak_bytes)}, "
             + (f"{size(self.step_peak_bytes)} of {self.calls} calls, " if self.calls > 1 else "")
             + ("its graph retained, " if self.retained_peak_bytes else "")
-            + f"{self._measured()}, "
+            + f"{self._measured_text()}, "
             f"{100 * plan.added_share:+.1f}% time, {sum(self.recomputed.values())} runs again"
-            + self._moved(plan)
+            + self._offload_text(plan)
             + (f", its share {size(self.share_bytes)}" if self.share_bytes else "")
             + (f"; {self.note}" if self.note else "")
         )
@@ -84,7 +84,7 @@ class GraphReport:
             f"promised peak at most {size(promise.bytes)} "
             f"({size(promise.replayed_bytes)} replayed, {size(promise.in_operators_bytes)} in "
             f"operators), {percent(promise.bytes, promise.plain_bytes)} of plain Inductor's "
-            f"{size(promise.plain_bytes)}, {self._measured()}, "
+            f"{size(promise.plain_bytes)}, {self._measured_text()}, "
             f"{100 * promise.added_share:+.1f}% time predicted, {promise.way}, "
             f"{promise.rounds} round{'s' if promise.rounds > 1 else ''} in "
             f"{promise.seconds:.1f} s" + (f"; {self.note}" if self.note else "")
@@ -140,7 +140,7 @@ class GraphReport:
         is_above = measured > self.step_peak_bytes
         return is_above or (on_host is not None and on_host > self.step_host_peak_bytes)
 
-    def _moved(self, plan: Plan) -> str:
+    def _offload_text(self, plan: Plan) -> str:
         """Returns what the plan moves to the host and back."""
         if not plan.transfer_bytes:
             return ""
@@ -152,7 +152,7 @@ class GraphReport:
             + f", {percent(plan.stall_cost, plan.step_cost)} time waiting"
         )
 
-    def _measured(self) -> str:
+    def _measured_text(self) -> str:
         if self.measured_peak_bytes is not None:
             name = "PLAN" if self.promise is None else "PROMISE"
             above = f", ABOVE THE {name}" if self.is_above_plan else ""
@@ -189,7 +189,7 @@ class Report:
         parts = {graph.part for graph in self.graphs}
         if len(parts) > 1:
             has_shares = any(graph.share_bytes for graph in self.graphs)
-            lines.append(_shares(self.request, len(parts), has_shares))
+            lines.append(_shares_text(self.request, len(parts), has_shares))
         again: Counter[str] = Counter()
         for graph in self.graphs:
             again.update(graph.recomputed)
@@ -266,7 +266,7 @@ def percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.0f}%" if whole else "100%"
 
 
-def _shares(request: Request, parts: int, has_shares: bool) -> str:
+def _shares_text(request: Request, parts: int, has_shares: bool) -> str:
     if request.is_relative:
         rule = f"each within {request.limit} of its own"
     elif has_shares:

@@ -279,7 +279,7 @@ def _parsed(
 ) -> ParsedRequest:
     """Has the program parse a limit and an optimizer. Raises ValueError if either is invalid."""
     try:
-        plan = _planned(
+        plan = _plan_quietly(
             _SMALLEST_STEP,
             budget=limit,
             optimizer=optimizer,
@@ -335,7 +335,7 @@ def state_bytes(
     return int(plan["result"]["constant_bytes"]["optimizer_state"])
 
 
-def _planned(graph: Any, **options: Any) -> dict[str, Any]:
+def _plan_quietly(graph: Any, **options: Any) -> dict[str, Any]:
     """Plans a graph whose costs are nanoseconds, and hides the warning about assuming that."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*costs are taken as nanoseconds", ckplan.PlanWarning)
@@ -373,19 +373,19 @@ def make_plan(
         options["never_offload"] = graph.never_offloaded
     if request.algo == "best":
         options["effort"] = request.effort
-    kept = cache.CachedPlan(_key(content, limit, options), content)
+    kept = cache.CachedPlan(_cache_key(content, limit, options), content)
     plan = kept.load(
         lambda found: _accept(found, graph, content, request, host_memory),
-        lambda: _most(limit, content, graph.recomputed),
+        lambda: _max_peak(limit, content, graph.recomputed),
     )
     if plan is None:
-        made = _planned(content, budget=limit, **options)
+        made = _plan_quietly(content, budget=limit, **options)
         kept.store(made)
-        plan = _read(made, content)
+        plan = _parse_plan(made, content)
     return plan
 
 
-def _read(plan: dict[str, Any], graph: bytes) -> Plan:
+def _parse_plan(plan: dict[str, Any], graph: bytes) -> Plan:
     result = plan["result"]
     return Plan(
         schedule=[step_of(step) for step in plan["schedule"]["steps"]],
@@ -418,10 +418,10 @@ def _accept(
     is_within = found["request"].get("host_budget_bytes") == host_memory
     if not (is_by and is_within) or _request_fields(found) != expected:
         raise RefusedError("it is for another request")
-    return _read(found, content)
+    return _parse_plan(found, content)
 
 
-def _most(limit: int | str, content: bytes, recomputed: list[str]) -> int | str:
+def _max_peak(limit: int | str, content: bytes, recomputed: list[str]) -> int | str:
     """Returns the highest peak that a plan for the limit may have."""
     if limit != "min":
         return limit
@@ -440,6 +440,6 @@ def program_version() -> str:
     return f"{version} {facts.st_size} {facts.st_mtime_ns}"
 
 
-def _key(content: bytes, limit: int | str, options: dict[str, Any]) -> str:
+def _cache_key(content: bytes, limit: int | str, options: dict[str, Any]) -> str:
     asked = json.dumps([program_version(), str(limit), options], sort_keys=True)
     return hashlib.sha256(asked.encode() + b"\0" + content).hexdigest()

@@ -50,8 +50,8 @@ def find_function(name: str) -> tuple[ModuleType, Callable[..., Any]]:
     make = called(module, function)
     if not callable(make):
         raise ScriptError(
-            f"{function} in {_place(module)} must be a function that returns the model, not a "
-            f"{type(make).__name__}"
+            f"{function} in {_module_place(module)} must be a function that returns the model, not "
+            f"a {type(make).__name__}"
         )
     return module, make
 
@@ -62,7 +62,7 @@ def named(module: ModuleType, name: str, remedy: str = "") -> Any:
         own = [row for row, value in vars(module).items() if callable(value) and row[:1] != "_"]
         near = difflib.get_close_matches(name, own, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else f"; {remedy}" if remedy else ""
-        raise ScriptError(f"{_place(module)} has no {name!r}{hint}")
+        raise ScriptError(f"{_module_place(module)} has no {name!r}{hint}")
     return getattr(module, name)
 
 
@@ -74,7 +74,7 @@ def called(module: ModuleType, name: str, remedy: str = "") -> Any:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        with _in_words(f"{name}() of {_place(module)}"):
+        with _report_errors(f"{name}() of {_module_place(module)}"):
             return function(*args, **kwargs)
 
     return call
@@ -93,7 +93,7 @@ def _from_file(path: Path) -> ModuleType:
     sys.modules[name] = module
     sys.path.insert(0, str(path.parent))
     try:
-        with _importing(str(path)):
+        with _prepare_import(str(path)):
             spec.loader.exec_module(module)
     except BaseException:
         del sys.modules[name]
@@ -105,7 +105,7 @@ def _by_name(name: str) -> ModuleType:
     sys.path.insert(0, "")  # As for a script, the current folder is searched.
     if not all(part.isidentifier() for part in name.split(".")):
         raise ScriptError(f"{name} is not the name of a module; for a file, write FILE.py:FUNCTION")
-    with _importing(name):
+    with _prepare_import(name):
         try:
             return importlib.import_module(name)
         except ModuleNotFoundError as error:
@@ -117,7 +117,7 @@ def _by_name(name: str) -> ModuleType:
 
 
 @contextlib.contextmanager
-def _importing(name: str) -> Iterator[None]:
+def _prepare_import(name: str) -> Iterator[None]:
     """Prepares an import: no arguments, output to stderr, no training, no exit."""
 
     def stop(*_: Any) -> None:
@@ -134,7 +134,7 @@ def _importing(name: str) -> Iterator[None]:
     arguments, sys.argv = sys.argv, [name]
     hook = register_optimizer_step_pre_hook(stop)
     try:
-        with contextlib.redirect_stdout(sys.stderr), _in_words(name, is_import=True):
+        with contextlib.redirect_stdout(sys.stderr), _report_errors(name, is_import=True):
             yield
     finally:
         hook.remove()
@@ -143,7 +143,7 @@ def _importing(name: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _in_words(what: str, is_import: bool = False) -> Iterator[None]:
+def _report_errors(what: str, is_import: bool = False) -> Iterator[None]:
     """Turns whatever the user's code raises into a ScriptError, except an interrupt."""
     when = "when it is imported" if is_import else "when it is called"
     try:
@@ -183,5 +183,5 @@ def _line(error: BaseException) -> str:
     return f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
 
 
-def _place(module: ModuleType) -> str:
+def _module_place(module: ModuleType) -> str:
     return getattr(module, "__file__", None) or module.__name__

@@ -42,9 +42,10 @@ class Slots:
         count = self.num_outputs + self.num_saved + self.num_numbers
         if len(output.args[0]) == count:
             return
-        _set_outputs(output, self._without(output.args[0]), self._without(output.meta.get("desc")))
+        values, descriptors = output.args[0], output.meta.get("desc")
+        _set_outputs(output, self._drop_spare(values), self._drop_spare(descriptors))
 
-    def _without(self, values: Any) -> list[Any] | None:
+    def _drop_spare(self, values: Any) -> list[Any] | None:
         if values is None:
             return None
         end = self.num_outputs + self.num_saved

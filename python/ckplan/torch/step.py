@@ -94,7 +94,7 @@ class Step(StepPlans):
             results[updated] = results[updated].data
         call = Call(results[: self._num_outputs], inputs, states, given)
         if replacement is not None:
-            results = self._in_slots(replacement, results)
+            results = self._pad(replacement, results)
         position = replacement.first_made if replacement else self._first_made
         if position is not None:
             made = results[self._num_outputs + position]
@@ -102,7 +102,7 @@ class Step(StepPlans):
             self._waiting.begin(made, call)
         return results
 
-    def _in_slots(self, replacement: Replacement, results: list[Any]) -> list[Any]:
+    def _pad(self, replacement: Replacement, results: list[Any]) -> list[Any]:
         """Returns results and saved values, padded to the number that identifies the plan."""
         returned, saved = results[: self._num_outputs], results[self._num_outputs :]
         tensors = detached_from(returned, saved[: replacement.num_saved])
@@ -183,8 +183,8 @@ class Step(StepPlans):
         saved, brought = arguments[:cut], arguments[cut:]
         arguments.clear()
         replacement = self._replacements.get(cut - self._num_numbers)
-        call = self._call_of(saved)
-        absent = self._absent(call, replacement, brought)
+        call = self._find_call(saved)
+        absent = self._absent_gradients(call, replacement, brought)
         self._note_pass(call, replacement, saved, absent)
         for i in absent:
             brought[i] = zeros_like(self._tangents[i])
@@ -216,12 +216,12 @@ class Step(StepPlans):
             self._tracker.leave_out(gradients[i] for i in apart)
         return gradients
 
-    def _call_of(self, saved: list[Any]) -> Call | None:
+    def _find_call(self, saved: list[Any]) -> Call | None:
         """Returns the call whose backward pass begins; None if unknown."""
         marked = private_autograd.mark_of_running_node()
         return marked if isinstance(marked, Call) else self._waiting.find(saved)
 
-    def _absent(
+    def _absent_gradients(
         self, call: Call | None, replacement: Replacement | None, brought: list[Any]
     ) -> frozenset[int]:
         """Returns the positions of gradients that did not arrive, those that are None.

@@ -149,7 +149,7 @@ class StepPlans:
         joint, options = self._joint if self._is_retained else self._take_joint()
         self._unused = None
         self._first_entry = self._first_entry or dict(vars(self._entry))
-        with self._optional():
+        with self._warn_on_error():
             built = self._backend.plan_again(self._entry, joint, options, unused)
             replacement = self._make_replacement(built, unused) if built is not None else None
             if built is not None and (replacement is None or not self._use(replacement)):
@@ -169,7 +169,7 @@ class StepPlans:
         joint, options = self._take_joint()
         unused = self._replacement.unused if self._replacement is not None else Unused()
         self._first_entry = self._first_entry or dict(vars(self._entry))
-        with self._optional():
+        with self._warn_on_error():
             built = self._backend.plan_retained(self._entry, joint, options, unused)
             replacement = self._make_replacement(built, unused) if built is not None else None
             if replacement is not None and self._use(replacement):
@@ -179,11 +179,11 @@ class StepPlans:
     def _plan_for_all(self) -> None:
         """Switches to a plan for all results; without one, the first modules run unmeasured."""
         self._tracker = None
-        with self._optional():
+        with self._warn_on_error():
             self._plan_anew(Unused())
 
     @contextlib.contextmanager
-    def _optional(self, *fatal: type[Exception]) -> Iterator[None]:
+    def _warn_on_error(self, *fatal: type[Exception]) -> Iterator[None]:
         """Within this context an exception only causes a warning, and the present plan stays."""
         before, replacement = dict(vars(self._entry)), self._replacement
         try:
@@ -202,7 +202,7 @@ class StepPlans:
         with contextlib.suppress(UnsupportedGraphError, ReplayError):
             if unused is not None and self._plan_anew(unused):
                 return
-        with self._optional(ckplan.InfeasibleError):
+        with self._warn_on_error(ckplan.InfeasibleError):
             self._plan_anew(Unused())
 
     def _plan_anew(self, unused: Unused) -> bool:

@@ -70,22 +70,24 @@ def allocated_bytes(node: fx.Node, position: int) -> int:
         tensor = result[position]
         elements = private.upper_bound(tensor.numel()) or 0
         if is_statistic:
-            return elements * _widest(node)
+            return elements * _largest_element_bytes(node)
         return (elements + 1) * int(tensor.element_size())
     if not isinstance(result, torch.Tensor):
         return 0
     return max(
-        unreduced_bytes(node), _copied_memory(node, result), _made_from_nothing(node, result)
+        unreduced_bytes(node),
+        _copied_base_bytes(node, result),
+        _bytes_without_tensor_arguments(node, result),
     )
 
 
-def _widest(node: fx.Node) -> int:
+def _largest_element_bytes(node: fx.Node) -> int:
     """Returns the largest element size of the arguments, in bytes."""
     sources = [source.meta.get("val") for source in node.all_input_nodes]
     return max(source.element_size() for source in sources if isinstance(source, torch.Tensor))
 
 
-def _copied_memory(node: fx.Node, result: torch.Tensor) -> int:
+def _copied_base_bytes(node: fx.Node, result: torch.Tensor) -> int:
     """Returns the bytes of a base that an operation copies as a whole; 0 for other operations."""
     source = node.args[0] if node.args else None
     if operators.schema_name(node) not in _COPIES_OF_MEMORY or not isinstance(source, fx.Node):
@@ -94,10 +96,10 @@ def _copied_memory(node: fx.Node, result: torch.Tensor) -> int:
     if not isinstance(copied, torch.Tensor) or copied.dtype != result.dtype:
         return 0
     size = private.upper_bound(copied.untyped_storage().nbytes()) or 0
-    return max(size, _copied_memory(source, copied))
+    return max(size, _copied_base_bytes(source, copied))
 
 
-def _made_from_nothing(node: fx.Node, result: torch.Tensor) -> int:
+def _bytes_without_tensor_arguments(node: fx.Node, result: torch.Tensor) -> int:
     """Returns the bytes that an operation without tensor arguments allocates; 0 for others."""
     if node.all_input_nodes or not isinstance(node.target, OpOverload):
         return 0

@@ -49,7 +49,7 @@ class Tracker:
     def hold(self, tensors: Iterable[Any]) -> None:
         """Counts tensors made elsewhere until they are freed."""
         for tensor in tensors_in(list(tensors)):
-            self._note(tensor)
+            self._note_storage(tensor)
 
     def leave_out(self, tensors: Iterable[Any]) -> None:
         """Excludes the memory of these tensors."""
@@ -61,11 +61,12 @@ class Tracker:
     def peak_bytes(self) -> int:
         """Returns the peak in bytes, without excluded memory and copies on the host."""
         apart = self._left_out | self._on_host
-        return _most(size for number, size in self._changes if number not in apart)
+        return _largest_prefix_sum(size for number, size in self._changes if number not in apart)
 
     def host_peak_bytes(self) -> int:
         """Returns the peak of copies on the host, in bytes."""
-        return _most(size for number, size in self._changes if number in self._on_host)
+        on_host = (size for number, size in self._changes if number in self._on_host)
+        return _largest_prefix_sum(on_host)
 
     def changes(self, device: str) -> list[tuple[int, int]]:
         """Returns all changes on a type of device: (number of a storage, bytes added)."""
@@ -83,7 +84,7 @@ class Tracker:
         """Returns the bytes that the tensor's memory counts for."""
         return tensor.untyped_storage().nbytes()
 
-    def _note(self, tensor: torch.Tensor) -> None:
+    def _note_storage(self, tensor: torch.Tensor) -> None:
         key = storage_key(tensor)
         if key in self._watches:
             return
@@ -100,10 +101,10 @@ class Tracker:
         """Counts the new storages among the results of an operation."""
         for tensor in tensors_in(result):
             if storage_key(tensor) not in inputs:
-                self._note(tensor)
+                self._note_storage(tensor)
 
 
-def _most(changes: Iterable[int]) -> int:
+def _largest_prefix_sum(changes: Iterable[int]) -> int:
     """Returns the largest prefix sum of the changes."""
     return max(itertools.accumulate(changes, initial=0))
 

@@ -22,10 +22,10 @@ from ckplan.torch.estimation.estimating import estimate
 AS_IT_IS, WITH_A_PLAN, NOT, REFUSED = "as it is", "with a plan", "no", "refused"
 
 SHARED = ("parameters", "buffers", "inputs", "optimizer state", "cuBLAS", "context", "driver")
-"""The lines that an estimate has to the byte. The others are of the step that it has traced."""
+"""The lines that an estimate shares to the byte. The others depend on its traced step."""
 
 CAPTURED = ("--restore=captured", "--fuse=captured", "--autograd=torch-cuda")
-"""The step that an estimate is of: what PyTorch runs on a GPU."""
+"""The flags for the step that an estimate assumes: PyTorch's on a GPU."""
 
 Batch = tuple[Tensor, ...]
 Lines = dict[str, tuple[int, str]]
@@ -34,14 +34,14 @@ Lines = dict[str, tuple[int, str]]
 
 @dataclass
 class Asked:
-    """A network in a file, with the same flags for all commands."""
+    """An exported network, with the same flags for all commands."""
 
     path: Path
     size: int
     """Of the dimension ``N``."""
     optimizer: str = "adamw"
     module: tuple[nn.Module, Batch] | None = None
-    """What the file was exported from, for ``estimate``."""
+    """The module that the file was exported from, for ``estimate``."""
 
     @staticmethod
     def exported(model: nn.Module, batch: Batch, folder: Path) -> Asked:
@@ -56,7 +56,7 @@ class Asked:
 
 @dataclass
 class Found:
-    """The answers to one memory."""
+    """The answers of all commands for one memory size."""
 
     memory: int
     verdicts: dict[str, str]
@@ -66,7 +66,7 @@ class Found:
     """Of the plan, as ``plan`` writes them."""
 
     def is_one(self) -> bool:
-        """Returns whether all commands that read the model have one verdict.
+        """Returns whether all commands that read the model agree.
 
         ``inspect`` knows no plan: where one is needed, the model does not fit as it is.
         """
@@ -90,7 +90,7 @@ class Found:
 
 
 def answers(asked: Asked, memory: int) -> Found:
-    """Asks all commands whether training fits the memory."""
+    """Asks each command whether training fits in the memory."""
     found = Found(memory, {}, {})
     _bare(asked, found)
     _inspect(asked, found)
@@ -159,7 +159,7 @@ def _plan_and_check(asked: Asked, found: Found) -> None:
 
 
 def _fit(asked: Asked, found: Found) -> None:
-    # Only the size that was asked about and its multiples, so that few are tried.
+    # Tries only multiples of the requested size, to be quick.
     flags = [*asked.flags(found.memory, is_sized=False), f"--multiple-of={asked.size}"]
     flags += ["--added-time=200"]
     answer = run_program("fit", str(asked.path), *flags, "-fjson", "--no-config")

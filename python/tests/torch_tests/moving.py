@@ -18,7 +18,7 @@ from ckplan.torch.offload.steps import DROP, IN, OUT, Step, Transfer
 
 
 def use_moves(monkeypatch: Any, seed: int = 0) -> list[request.Plan]:
-    """Makes all plans from now on move values. Returns a list to which these plans are added."""
+    """Makes all later plans offload values. Returns a list that collects these plans."""
     plans: list[request.Plan] = []
 
     def plan(graph: JointGraph, *rest: Any) -> request.Plan:
@@ -39,7 +39,8 @@ def given(graph: JointGraph, schedule: list[Step]) -> request.Plan:
         json.dump({"order": rows}, file)
         file.flush()
         options: dict[str, Any] = {"algo": "given", "decisions": file.name, "offload": "pcie5"}
-        return request._read(request._planned(graph.to_bytes(), **options), graph.to_bytes())
+        content = graph.to_bytes()
+        return request._parse_plan(request._plan_quietly(content, **options), content)
 
 
 def with_moves(graph: JointGraph, steps: list[int], chance: random.Random) -> list[Step]:

@@ -29,7 +29,7 @@ ADAM = frames(
 
 
 class Recorder:
-    """An allocator that writes down what it does, in order."""
+    """An allocator that records its events in order."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []

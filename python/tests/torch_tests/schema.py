@@ -20,7 +20,7 @@ _KNOWN = {
 
 
 def faults(value: Any, schema: dict[str, Any], root: dict[str, Any], place: str = "") -> list[str]:
-    """Returns what in ``value`` does not fit, each with its place."""
+    """Returns the violations of the schema in ``value``, each with its place."""
     assert set(schema) <= _KNOWN, f"this judge does not know {set(schema) - _KNOWN}"
     if "$ref" in schema:
         return faults(value, root["definitions"][schema["$ref"].rsplit("/", 1)[1]], root, place)

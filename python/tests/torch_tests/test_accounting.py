@@ -119,7 +119,7 @@ STEPS = {
     "low rank": (low_rank, torch.zeros(2, 32, dtype=torch.long), 0.99),
     "vision": (lambda: Vit(2, 64, 4, 32, 8), torch.zeros(2, 3, 32, 32), 0.6),
 }
-"""Networks with their batches, and how much of the gradients is not there yet at the peak, at least."""
+"""Networks with their batches, and the least share of gradients that arrive after the peak."""
 
 
 @pytest.mark.parametrize("name", STEPS)
@@ -148,7 +148,7 @@ def test_the_step_is_what_pytorch_needs_with_gradients_as_they_arrive(name: str,
 @pytest.mark.parametrize("master_weights", [False, True])
 @pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam", "adamw", "adam8bit"])
 def test_the_program_knows_what_the_optimizers_step_makes(optimizer: str, master_weights: bool):
-    """The program has it by formula, and an estimate runs PyTorch's own step."""
+    """The program uses a formula, and an estimate runs PyTorch's own step."""
     sizes = [((10, 3), torch.bfloat16), ((7,), torch.bfloat16), ((64, 64), torch.float32)]
     tensors = [torch.empty(shape, dtype=dtype, device="meta") for shape, dtype in sizes]
     measured = optimizers.measure(optimizer, tensors, master_weights)
@@ -173,7 +173,7 @@ def test_the_program_knows_what_the_optimizers_step_makes(optimizer: str, master
 
 @pytest.mark.parametrize("arriving", [False, True])
 def test_a_file_of_a_step_says_what_is_trained(arriving: bool):
-    """Gradients that arrive are results like any other, so only the list says what they are."""
+    """Gradients that arrive are ordinary results, so only the list identifies them."""
     step = tracing.trace_step(
         perceptron, torch.zeros(32, 64), tracing.Precision.named("fp32"), loss
     )

@@ -19,10 +19,10 @@ KIB, MIB = 1 << 10, 1 << 20
         (512, 512, 2 * MIB),
         (513, 1024, 2 * MIB),
         (MIB, MIB, 2 * MIB),
-        # Above 1 MiB a block is of a segment of 20 MiB, and what is left above 1 MiB is split off.
+        # Blocks above 1 MiB come from segments of 20 MiB; remainders above 1 MiB are split off.
         (MIB + 1, MIB + 512, 20 * MIB),
         (10 * MIB - 512, 10 * MIB - 512, 20 * MIB),
-        # From 10 MiB on the segment is the block, up to whole 2 MiB.
+        # From 10 MiB on, the segment is the block, rounded up to 2 MiB.
         (10 * MIB, 10 * MIB, 10 * MIB),
         # 1 MiB less 512 bytes are left, too little to be split off.
         (11 * MIB + 512, 12 * MIB, 12 * MIB),

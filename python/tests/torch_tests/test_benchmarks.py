@@ -103,7 +103,7 @@ def test_a_journal_goes_on_after_the_rows_that_it_has(tmp_path):
     assert first.row("one", find(1)) == [1, {"bytes": 1}]
     assert first.row("one", find(7)) == [1, {"bytes": 1}]
     first.row("two", find(2))
-    # The run is cut while it writes a third row, and is started again.
+    # The run is interrupted while it writes a third row, and then restarted.
     with path.open("a") as file:
         file.write('{"name": "three", "of"')
     again = Journal(path, ("torch",), "quick")
@@ -111,7 +111,7 @@ def test_a_journal_goes_on_after_the_rows_that_it_has(tmp_path):
     assert [row[0] for row in rows] == [1, 2, 9]
     assert found == [1, 2, 9]
     assert [row[0] for row in (again.row("three", find(8)), first.row("one", find(8)))] == [9, 1]
-    # Other options or versions make other rows.
+    # Rows of other options or versions are not reused.
     assert Journal(path, ("torch",), "normal").row("one", find(5))[0] == 5
     assert Journal(path, ("torch", "no-such-package"), "quick").row("one", find(6))[0] == 6
     assert Journal(None, ("torch",), "quick").row("one", find(4))[0] == 4

@@ -93,7 +93,7 @@ def test_the_discriminator_of_a_gan_is_measured_over_both_its_calls():
     planned = ckplan.torch.compile(mlp(), budget="70%", effort="quick")
     assert_same(train(planned), train(mlp()))
     calls = [graph.calls for graph in planned.ckplan.graphs]
-    assert calls == [2, 1]  # Its input needs a gradient in one call: two graphs.
+    assert calls == [2, 1]  # Only in one does its input need a gradient.
     assert all(graph.measured_peak_bytes for graph in planned.ckplan.graphs)
 
 

@@ -82,7 +82,7 @@ def test_nothing_is_allocated_for_the_model():
 
 @pytest.mark.parametrize("deviation", [0.02, 4.0])
 def test_initial_values_that_are_drawn_until_they_fit_are_left_out(deviation):
-    """Newer versions of PyTorch read what trunc_normal_ has drawn, in one of two ways."""
+    """Newer versions of PyTorch read the values that trunc_normal_ draws, in one of two ways."""
 
     def make():
         model = nn.Linear(8, 1)
@@ -316,7 +316,7 @@ def test_the_command_line(tmp_path, capsys):
     assert command.main(["estimate", f"{path}:make_model", "--loss", "loss", "--memory=9GiB"]) == 0
     said = capsys.readouterr().out
     assert "a100-40g, 9.00 GiB" in said and "keep all   fits" in said
-    # Each table has the unit of what it shows, as a small model would otherwise be all zeros.
+    # Each table chooses its own unit, since small models would otherwise show only zeros.
     heads = [line.split() for line in said.splitlines()]
     assert ["keep", "all", "MiB", "kind", "error", "source"] in heads
     assert ["by", "module", "KiB"] in heads
@@ -355,7 +355,7 @@ def test_without_a_precision_a_model_keeps_its_types():
     whole = sum(parameter.nbytes for parameter in small_gpt().parameters())
     assert parameters(small_gpt) == (whole, "fp32")
     assert parameters(lambda: small_gpt().bfloat16()) == (whole // 2, "bf16")
-    converted = small_gpt().bfloat16()  # Before the estimate sees it.
+    converted = small_gpt().bfloat16()  # This runs before the estimate sees the model.
     assert parameters(lambda: converted) == (whole // 2, "bf16")
     assert parameters(small_gpt, precision="bf16-mixed") == (whole, "bf16-mixed")
 
@@ -499,7 +499,7 @@ def test_resizing_is_one_operator_as_in_eager_mode(mode):
 
 
 def test_resizing_stays_as_it_is_for_other_compilers():
-    """Also while a step is traced, since they may run in other threads."""
+    """It also stays while a step is traced, because other compilers may run in other threads."""
     operators = (torch.ops.aten.upsample_bilinear2d.vec, torch.ops.aten.upsample_nearest2d.vec)
     before = [dict(operator.py_kernels) for operator in operators]
     graphs = []

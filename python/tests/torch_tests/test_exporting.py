@@ -19,7 +19,7 @@ pytest.importorskip("onnxscript")
 
 
 class Mixed(nn.Module):
-    """Has what exporters fold or drop outside training, and a reshape of the batch."""
+    """Has layers that exporters fold or drop outside training, and a reshape of the batch."""
 
     def __init__(self):
         super().__init__()
@@ -102,7 +102,7 @@ def test_the_program_plans_the_file_for_any_batch(exported):
     assert plan["result"]["peak_bytes"] <= 0.8 * plan["result"]["baseline_peak_bytes"]
     peaks = [keep_all_peak(path, size) for size in (8, 16, 24)]
     assert peaks[2] - peaks[1] == peaks[1] - peaks[0]
-    assert 0 <= 2 * peaks[0] - peaks[1] < 1024  # What does not grow are statistics of 8 channels.
+    assert 0 <= 2 * peaks[0] - peaks[1] < 1024  # Only the statistics of 8 channels do not grow.
 
 
 def test_nothing_of_training_is_missing_and_nodes_have_modules(exported):

@@ -50,11 +50,11 @@ def test_results_are_held_until_the_model_has_returned_again():
         most = max(most, live)
         if event.bytes == -WIDE and freed is None:
             freed = position
-    # Both are there when the model returns; then those of the step before go.
+    # Both exist when the model returns; then those of the previous step are freed.
     assert 2 * WIDE < most < 2 * WIDE + 500
     assert freed is not None
     assert sum(event.bytes for event in events[: freed + 1]) < WIDE + 500
-    # Those of this step stay, with the gradients of the layer and of the loss.
+    # The results of this step stay, with the gradients of the layer and of the loss.
     assert live == WIDE + 4 + 4 * 4 + 4
 
 

@@ -57,7 +57,7 @@ def planned(model: nn.Module, x: torch.Tensor, budget: int | str, **options: Any
 
 
 def settings() -> tuple[Any, ...]:
-    """Returns what compiling changes for a while."""
+    """Returns the global state that compiling changes temporarily."""
     from torch._functorch import config as functorch_config
     from torch._functorch._aot_autograd import graph_compile
     from torch._inductor import compile_fx, config
@@ -184,7 +184,7 @@ def test_a_budget_below_the_least_names_what_was_replayed(monkeypatch):
         patch.setattr(inductor._Stage, "lower", lambda *a: lowered.append(1) or lower(*a))
         with pytest.raises(ckplan.InfeasibleError) as again:
             planned(mlp(), torch.randn(256, 32), 1000)
-    assert len(lowered) == 1 and again.value.least_bytes == least  # Plain Inductor's alone.
+    assert len(lowered) == 1 and again.value.least_bytes == least  # Only plain Inductor.
     (graph,) = planned(mlp(), torch.randn(256, 32), least).ckplan.graphs
     assert graph.promise.bytes == least
     assert graph.promise.rounds == 2  # Plain Inductor, and what was kept.

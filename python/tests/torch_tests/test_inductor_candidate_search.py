@@ -198,13 +198,13 @@ class Drawing(Model):
 
 
 def test_plans_that_count_the_time_of_random_numbers_are_tried():
-    model = Drawing((690, 1290))  # Without that, 686 bytes cost 1314.
+    model = Drawing((690, 1290))  # Without random numbers, 686 bytes cost 1314.
     best = Search(COSTLY, 700, model).run()
     assert best.recipe.draws and model.limits == [875]  # 5/4 of the limit.
     large = Drawing((800, 1100), (700, 1290))
     assert Search(COSTLY, 700, large).run().peak_bytes == 700
     assert large.limits == [875, 749]  # 7/8 of 875, and 2 % of that less.
-    worse = Drawing((400, 1320))  # What it leaves free is no reason for another plan.
+    worse = Drawing((400, 1320))  # The unused memory does not justify another plan.
     assert not Search(COSTLY, 700, worse).run().recipe.draws
     assert sum(row.kind == PLAN for row in worse.asked) == 1
     good = Drawing(knob=(700, 1270))
@@ -349,7 +349,7 @@ def test_a_refusal_is_remembered_in_this_process_alone():
     again = refused(budget=99).refused(600)
     assert again is not None and again.least.recipe == least.recipe and again.least.step is None
     assert again.rounds == 7
-    assert refused().refused(601) is None  # A search within more may find something.
+    assert refused().refused(601) is None  # A search with a larger limit may find something.
 
 
 def test_a_kept_choice_of_another_peak_is_not_used():
@@ -359,7 +359,7 @@ def test_a_kept_choice_of_another_peak_is_not_used():
     assert kept().take(Model(lambda planned: planned + 1), PLAIN_ROW, 700) is None
     model = Model(lambda planned: planned)
     assert kept().take(model, PLAIN_ROW, 599) is None
-    assert model.asked == []  # What was tried is not tried again.
+    assert model.asked == []  # A recipe is tried only once.
 
 
 SOUND = {"kind": 2, "value": 600, "near": 1, "fused": 0, "draws": 0, "peak_bytes": 600}

@@ -206,7 +206,7 @@ def test_each_kernel_is_timed_once(monkeypatch):
     known = len(runs)
     kernels = {call.key for call in calls if isinstance(call, KernelCall)}
     assert known == len(kernels) * timing._RUNS
-    monkeypatch.setattr(timing, "_known", {})  # Another process.
+    monkeypatch.setattr(timing, "_known", {})  # Simulates another process.
     assert timing.times(calls) == found
     assert len(runs) == known
 
@@ -217,9 +217,9 @@ OFFSETS = Form((2,), (1,), torch.int8, "cpu")
 @pytest.mark.parametrize(
     ("accepted", "text", "tried"),
     [
-        (4, "kernel()", [0, 1, 2, 3, *[4] * 7]),  # As the offsets of a pooling.
+        (4, "kernel()", [0, 1, 2, 3, *[4] * 7]),  # The offsets of a pooling are such values.
         (-1, "kernel()", list(range(9))),
-        (0, "kernel(): tl.device_assert(x < 8)", []),  # To try may lose the GPU.
+        (0, "kernel(): tl.device_assert(x < 8)", []),  # A failed check would make the GPU unusable.
     ],
 )
 def test_a_kernel_that_checks_indices_is_timed_with_valid_ones(

@@ -117,7 +117,7 @@ def test_the_smallest_plan_of_kernels_is_taken_if_none_is_within_the_limit(monke
     program = Asked(monkeypatch, {False: 90_000, True: 80_000})
     assert program.plan(70_000)
     assert program.asked == [(False, 70_000), (True, 70_000), (True, 80_000)]
-    assert program.plan(60_000)  # What is known to be too little is not asked for again.
+    assert program.plan(60_000)  # A limit that was too small is not requested again.
     assert program.asked[3:] == [(True, 80_000)]
 
 

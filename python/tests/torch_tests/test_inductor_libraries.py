@@ -115,7 +115,7 @@ def test_a_planned_step_has_few_libraries(monkeypatch, tmp_path):
     model(inputs).backward()
     torch.testing.assert_close(found, [parameter.grad for parameter in model.parameters()])
     joined = [path for path in tmp_path.glob("*/*.main.cpp") if "kernel_0::" in path.read_text()]
-    assert len(joined) == 2 * 2  # Of the forward and of the backward wrapper.
+    assert len(joined) == 2 * 2  # One for the forward wrapper, one for the backward wrapper.
 
 
 def normalized(x: torch.Tensor) -> torch.Tensor:
@@ -133,5 +133,5 @@ def test_a_kernel_ends_where_as_much_can_be_freed_as_is_worth_it(worth_bytes: in
         compiled_function = torch.compile(normalized, options={"fx_graph_cache": False})
         result, (code,) = torch._inductor.utils.run_and_get_code(compiled_function, x)
     torch.testing.assert_close(result, normalized(x))
-    is_divided = worth_bytes == 4 * 64 * 64  # Those of what a loop has read.
+    is_divided = worth_bytes == 4 * 64 * 64  # The buffers that a loop has read.
     assert (code.count("async_compile.cpp_pybinding(") > 1) == is_divided

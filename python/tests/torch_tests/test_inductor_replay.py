@@ -123,9 +123,10 @@ def test_a_result_that_is_counted_elsewhere_counts_in_no_call(monkeypatch):
     result = call.results.bytes
     # The workspace of the call is there before and after the result is made.
     assert found[call.key] <= found[alone.memory_key] <= found[call.key] + result
-    assert operator_workspaces._without([8], [8, -8, 16, 8, 24, -24]) == [8, -8, 16, 24, -24]
-    assert operator_workspaces._without([8, 8], [8, 8, 8, -8]) == [8, -8]
-    assert operator_workspaces._peak(operator_workspaces._without([100], [60, -60, 100])) == 60
+    assert operator_workspaces._remove_results([8], [8, -8, 16, 8, 24, -24]) == [8, -8, 16, 24, -24]
+    assert operator_workspaces._remove_results([8, 8], [8, 8, 8, -8]) == [8, -8]
+    changes = operator_workspaces._remove_results([100], [60, -60, 100])
+    assert operator_workspaces._peak(changes) == 60
 
 
 def test_gradients_of_parameters_are_left_out_of_the_calls_that_make_them():

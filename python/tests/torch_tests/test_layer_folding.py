@@ -202,5 +202,5 @@ def test_runs_by_hand():
     forms = "xabababcdcdcdcdx"
     assert runs(forms, lambda *_: True, 0, len(forms)) == [Run(1, 2, 3), Run(7, 2, 4)]
     assert runs("abcabd", lambda *_: True, 0, 6) == []
-    # Where one item differs from that of the next period, a run ends.
+    # A run ends where an item differs from its counterpart in the next period.
     assert runs(forms, lambda position, _: position != 9, 0, len(forms)) == [Run(1, 2, 3)]

@@ -31,7 +31,7 @@ def trained(batch: torch.Tensor = X, **options) -> ckplan.torch.Report:
 
 
 def need_of(report: ckplan.torch.Report) -> int:
-    """Returns what training by the plan of the only graph needs of the device."""
+    """Returns the device memory that training needs with the plan of the only graph."""
     request, plan = report.request, report.graphs[0].plan
     graph = from_json(json.loads(plan.graph))
     graph.trained = TRAINED
@@ -43,7 +43,7 @@ def need_of(report: ckplan.torch.Report) -> int:
 def test_a_plan_for_a_memory_fits_with_the_allocator():
     whole = trained(LARGE, memory="8GiB", optimizer="adam")
     need = need_of(whole)
-    # cuBLAS, the CUDA context, and what there is beside activations.
+    # cuBLAS, the CUDA context, and everything besides activations.
     state = 2 * 4 * 6 * (256 * 256 + 256)
     assert need > (450 << 20) + (8 << 20) + state + whole.graphs[0].plan.peak_bytes
     report = trained(LARGE, memory=need - 40 * MIB, optimizer="adam")

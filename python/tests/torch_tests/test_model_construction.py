@@ -220,7 +220,7 @@ def step_of(make: Callable[[], nn.Module], name: str = "") -> tracing.Step:
 
 
 def described(model: nn.Module) -> dict[str, Any]:
-    """Returns what is to be as in the model that runs."""
+    """Returns the properties that must equal those of the running model."""
     return {
         name: (row.dtype, row.shape, row.stride(), row.requires_grad)
         for name, row in [*model.named_parameters(), *model.named_buffers()]
@@ -293,7 +293,7 @@ def test_pytorch_is_as_before_afterwards():
     with pytest.raises(ZeroDivisionError):
         step_of(lambda: 1 // 0)
     assert torch.utils.swap_tensors is swap and torch.get_default_dtype() == torch.float32
-    model = Words().half()  # No hook of an estimate is left.
+    model = Words().half()  # The estimate has removed its hooks.
     assert model.head.weight.dtype == torch.half
 
 

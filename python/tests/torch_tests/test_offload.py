@@ -201,7 +201,7 @@ def test_results_that_are_dropped_may_move_and_be_held_after_all(monkeypatch):
     assert_same(found[1:], found[:1])
 
 
-# ---- What is asked -------------------------------------------------------------------------------
+# ---- Requests ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_parts_of_a_model_share_the_memory_of_the_host():
     assert Parts(Request("60%", offload="pcie5")).host_left_bytes(0) is None
 
 
-# ---- On a GPU, played ----------------------------------------------------------------------------
+# ---- On a simulated GPU -------------------------------------------------------------------------
 
 
 class PlayedStream:
@@ -289,7 +289,7 @@ class PlayedStream:
     def run(self, count: int) -> None:
         for position in range(self.done, count):
             self.work[position]()
-            self.work[position] = bool  # Holds no tensors any more.
+            self.work[position] = bool  # It no longer holds tensors.
         self.done = max(self.done, count)
 
 

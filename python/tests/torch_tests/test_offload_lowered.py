@@ -126,7 +126,7 @@ def test_all_copies_survive_fusion(monkeypatch):
         )
         assert Counter(kind for kind, _ in calls) == planned
         copies += planned["offload"] + planned["reload"]
-        # A drop is the last that holds what was copied.
+        # After a drop, nothing holds the copied tensor.
         lines = text.splitlines()
         for kind, arguments in calls:
             host, _, source = arguments.partition(", ")

@@ -32,7 +32,7 @@ HISTORY = [
     # The hole of 3 MiB is the best fit. 1 MiB would be left, which is too little to be split off.
     event("alloc", A, 2 * MIB),
     event("alloc", A + 7 * MIB, 10 * MIB),
-    # 3 MiB are left at the end, and no 4.
+    # Only 3 MiB are left at the end, not 4.
     event("segment_alloc", B, 20 * MIB),
     event("alloc", B, 4 * MIB),
     event("segment_alloc", C, 2 * MIB),

@@ -31,11 +31,11 @@ SCHEMA = json.loads(
 )
 
 
-# ---- Files that are not what they should be ----
+# ---- Damaged files ----
 
 
 class Calls:
-    """What a pickle makes of it is the result of a call."""
+    """Unpickling it would call a function."""
 
     def __init__(self, call, *arguments):
         self.row = call, arguments
@@ -120,7 +120,7 @@ def test_what_is_in_memory_before_a_history_by_hand(tmp_path):
     assert snapshot_file.read(path).bytes_before() == 100 + 5000 + 3 * MIB
 
 
-# ---- Which allocations are the planned ones ----
+# ---- Matching allocations ----
 
 
 def left_over(first, second):
@@ -174,7 +174,7 @@ def saved(tmp_path_factory):
 
 
 class Training:
-    """Steps of a plan as they would be recorded, with a fault in the last one."""
+    """Records steps of a plan as PyTorch would, with a difference in the last one."""
 
     def __init__(self, plan):
         self.plan = planned_memory.read(plan)

@@ -21,7 +21,7 @@ CACHE = ROOT / "build" / "python" / "mypy"
 
 
 def faults(*paths: Path) -> str:
-    """Returns what mypy says of files, the package being installed as it is in the checkout."""
+    """Runs mypy on files with the checkout's package, and returns its output."""
     command = [sys.executable, "-m", "mypy", "--strict", f"--cache-dir={CACHE}", "--no-error-summary"]
     done = subprocess.run(
         [*command, *map(str, paths)],
@@ -36,7 +36,7 @@ def faults(*paths: Path) -> str:
 
 
 def test_the_package_and_code_that_uses_it_are_typed():
-    # One run, since reading PyTorch takes most of it.
+    # One run of mypy, because it spends most of its time reading PyTorch.
     assert faults(ROOT / "python" / "ckplan", Path(__file__).with_name("typed_user.py")) == ""
 
 

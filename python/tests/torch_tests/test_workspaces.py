@@ -16,7 +16,7 @@ MIB = 1 << 20
 
 
 class PlayedCudnn:
-    """Recommends engines with known workspaces, and remembers what it was asked."""
+    """Recommends engines with known workspaces, and records the queries."""
 
     name = "played cuDNN"
 
@@ -51,7 +51,7 @@ class Convolutions(nn.Module):
 
 
 def asked_of(played, example, make_layers, precision="fp32"):
-    """Returns what cuDNN is asked about a step."""
+    """Returns the queries to cuDNN for a step."""
     case = tracing.Precision.named(precision)
     step = tracing.trace_step(lambda: Convolutions(*make_layers()), example, case)
     played.asked.clear()

@@ -244,11 +244,11 @@ bool Annealer::IsGoneForBackward(int32_t op) const {
     if (!last.empty()) end = last.front();
   }
   const std::span<const int32_t> runs = sequence_.RunsOf(op);
-  const auto again = std::find_if(runs.begin() + std::min<ptrdiff_t>(1, std::ssize(runs)),
-                                  runs.end(), [&](int32_t slot) { return slot > end; });
+  const auto next_run = std::find_if(runs.begin() + std::min<ptrdiff_t>(1, std::ssize(runs)),
+                                     runs.end(), [&](int32_t slot) { return slot > end; });
   for (const int32_t value : problem_.writes[op]) {
     for (const int32_t slot : sequence_.ReadsOf(value)) {
-      if (again != runs.end() && slot > *again) break;
+      if (next_run != runs.end() && slot > *next_run) break;
       const int32_t reader = sequence_.OpAt(slot);
       if (rules.is_backward[At(reader)]) return false;
       if (slot > end && sequence_.RunsOf(reader).front() < slot) return false;
@@ -299,8 +299,8 @@ bool Annealer::TryShift() {
     window.before = std::min(window.before, slot + reach);
   }
   if (window.before - window.after < 3) return false;
-  const int32_t wanted = window.after + 1 + Below(At(window.before - window.after - 1));
-  return MoveInto(slot, window, wanted);
+  const int32_t target = window.after + 1 + Below(At(window.before - window.after - 1));
+  return MoveInto(slot, window, target);
 }
 
 // Adds a run of the operation as close before the run in the slot as possible. At random, also

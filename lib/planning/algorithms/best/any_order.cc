@@ -41,7 +41,7 @@ std::vector<bool> DescendantsOf(const RunProblem& problem, int32_t op) {
   return is_descendant;
 }
 
-std::vector<OpId> LongestChain(const RunProblem& problem, std::span<const OpId> ops) {
+std::vector<OpId> FindLongestChain(const RunProblem& problem, std::span<const OpId> ops) {
   std::vector<OpId> sorted(ops.begin(), ops.end());
   std::sort(sorted.begin(), sorted.end());
   sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
@@ -240,10 +240,10 @@ class AnyOrderProgram {
   // Adds constraint (3), and that only values computed before can be in memory.
   void AddPersistence(size_t j, size_t u) {
     const size_t producer = ProducerOf(u);
-    Row made;
-    made.Add(has_run_[j][producer], 1);
-    made.Add(kept_[j][u], -1);
-    std::move(made).AddTo(&model_);
+    Row has_run;
+    has_run.Add(has_run_[j][producer], 1);
+    has_run.Add(kept_[j][u], -1);
+    std::move(has_run).AddTo(&model_);
     const bool is_last = j + 1 == chain_.size();
     if (is_last && !problem_.is_result[u]) return;
     Row row;
@@ -284,10 +284,10 @@ class AnyOrderProgram {
     Row later;
     AddFirstRun(&later, j, At(op), 1);
     std::move(later).AddTo(&model_);
-    Row again;
-    again.Add(has_run_[j][At(op)], 1);
-    again.Add(reruns_[j][At(op)], -1);
-    std::move(again).AddTo(&model_);
+    Row rerun;
+    rerun.Add(has_run_[j][At(op)], 1);
+    rerun.Add(reruns_[j][At(op)], -1);
+    std::move(rerun).AddTo(&model_);
   }
 
   const RunProblem& problem_;
@@ -324,7 +324,7 @@ class AnyOrderLoop {
         order_(order),
         budget_(budget),
         limits_(limits),
-        chain_(LongestChain(problem, moments)) {
+        chain_(FindLongestChain(problem, moments)) {
     for (const OpId op : order) once_ += problem.cost[static_cast<size_t>(op.index())];
     FindComparable();
   }

@@ -20,7 +20,7 @@ std::vector<bool> DescendantsOf(const RunProblem& problem, int32_t op);
 
 // Returns the longest chain of these operations in which each is an ancestor of the next. Ties go
 // to the chain whose operations are listed first. O(reads of all operations) for each of `ops`.
-std::vector<OpId> LongestChain(const RunProblem& problem, std::span<const OpId> ops);
+std::vector<OpId> FindLongestChain(const RunProblem& problem, std::span<const OpId> ops);
 
 // The program over moments for a free order. It chooses which values to keep, which operations to
 // rerun, and between which moments operations run for the first time.

@@ -45,12 +45,12 @@ TEST_CASE("kinship: ancestors, descendants and chains of a fork") {
   const RunProblem problem(Fork());
   CHECK(AncestorsOf(problem, 3) == std::vector<bool>{true, true, false, false, false});
   CHECK(DescendantsOf(problem, 1) == std::vector<bool>{false, false, false, true, true});
-  CHECK(LongestChain(problem, std::vector{OpId(4), OpId(2), OpId(0)}) ==
+  CHECK(FindLongestChain(problem, std::vector{OpId(4), OpId(2), OpId(0)}) ==
         std::vector{OpId(0), OpId(2), OpId(4)});
-  CHECK(LongestChain(problem, std::vector{OpId(1), OpId(2), OpId(3)}) ==
+  CHECK(FindLongestChain(problem, std::vector{OpId(1), OpId(2), OpId(3)}) ==
         std::vector{OpId(1), OpId(3)});
-  CHECK(LongestChain(problem, std::vector{OpId(2), OpId(3)}) == std::vector{OpId(2)});
-  CHECK(LongestChain(problem, {}).empty());
+  CHECK(FindLongestChain(problem, std::vector{OpId(2), OpId(3)}) == std::vector{OpId(2)});
+  CHECK(FindLongestChain(problem, {}).empty());
 }
 
 TEST_CASE("any order: no plan costs less than the program says, whatever the moments") {
@@ -59,7 +59,7 @@ TEST_CASE("any order: no plan costs less than the program says, whatever the mom
   for (uint64_t seed = 1; seed <= kAnyOrderSeeds; ++seed) {
     CAPTURE(seed);
     RandomInstance instance(seed, kAnyOrderPercentChains);
-    const std::vector<OpId> chain = LongestChain(instance.problem, instance.DrawOps(50));
+    const std::vector<OpId> chain = FindLongestChain(instance.problem, instance.DrawOps(50));
     if (chain.empty()) continue;
     const AnyOrderOutcome outcome = SolveMomentsInAnyOrder(instance.problem, instance.order, chain,
                                                            instance.budget, kAmple.work)

@@ -343,11 +343,11 @@ class Solver {
     options.moves = exceeding_.empty() ? Moves() : Moves() / 2;
     if (!outcome_.runs && options.free_order) {
       // Within one order, there are fewer sequences to search for a first plan.
-      AnnealOptions own = options;
-      own.free_order = false;
+      AnnealOptions fixed_order_options = options;
+      fixed_order_options.free_order = false;
       std::vector<Runs> own_starts = exceeding_;
       own_starts.push_back(own_order_);
-      AnnealFrom(std::move(own_starts), own);
+      AnnealFrom(std::move(own_starts), fixed_order_options);
       if (outcome_.runs) starts.push_back(*outcome_.runs);
     }
     AnnealFrom(std::move(starts), options);

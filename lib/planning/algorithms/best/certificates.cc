@@ -212,7 +212,7 @@ class OrderCuts {
 
   // Returns the largest memory that any operation needs when it runs, and that operation, if it is
   // above `bound`.
-  std::pair<int64_t, OpId> BestBound(std::pair<int64_t, OpId> bound, int64_t max_work) {
+  std::pair<int64_t, OpId> RaiseBound(std::pair<int64_t, OpId> bound, int64_t max_work) {
     while (network_.work() + work_ <= max_work) {
       const auto most = std::max_element(upper_.begin(), upper_.end());
       work_ += problem_.op_count;
@@ -228,7 +228,7 @@ class OrderCuts {
  private:
   // Returns the bytes that the operation needs beyond the values across the boundary, which include
   // its reads.
-  int64_t OwnBytes(int32_t op) const {
+  int64_t BytesBeyondBoundary(int32_t op) const {
     const auto at = static_cast<size_t>(op);
     return problem_.written_bytes[at] + problem_.workspace[at] - problem_.in_place_bytes[at];
   }
@@ -265,7 +265,7 @@ class OrderCuts {
     int64_t live = 0;
     for (int32_t op = 0; op < problem_.op_count; ++op) {
       if (!is_required_[static_cast<size_t>(op)]) continue;
-      upper_[static_cast<size_t>(op)] = live + OwnBytes(op);
+      upper_[static_cast<size_t>(op)] = live + BytesBeyondBoundary(op);
       for (const int32_t write : problem_.writes[op]) {
         const auto at = static_cast<size_t>(write);
         if (problem_.is_result[at] || last_reader[at] != kNone) live += problem_.bytes[at];
@@ -282,7 +282,7 @@ class OrderCuts {
     const int64_t boundary = network_.Solve();
     BoundByDownset(network_.LargestSourceSide(), boundary);
     SetTerminals(op, MaxFlow::Terminal::kNone, MaxFlow::Terminal::kNone);
-    return boundary + OwnBytes(op);
+    return boundary + BytesBeyondBoundary(op);
   }
 
   // Infinite arcs tie all ancestors to the producers of the inputs, and all descendants to the
@@ -304,7 +304,7 @@ class OrderCuts {
       const bool is_next = std::all_of(reads.begin(), reads.end(), [&](int32_t read) {
         return downset[static_cast<size_t>(problem_.producer[static_cast<size_t>(read)])];
       });
-      if (is_next) upper_[at] = std::min(upper_[at], boundary + OwnBytes(op));
+      if (is_next) upper_[at] = std::min(upper_[at], boundary + BytesBeyondBoundary(op));
     }
   }
 
@@ -324,7 +324,7 @@ Certificates FindCertificates(const RunProblem& problem, int64_t max_work) {
   std::tie(found.least_peak_any_plan, found.at) = WorkingSets(problem).Largest(max_work);
   std::tie(found.least_peak_once_any_order, found.once_at) =
       OrderCuts(problem, RequiredOps(problem))
-          .BestBound({found.least_peak_any_plan, found.at}, max_work);
+          .RaiseBound({found.least_peak_any_plan, found.at}, max_work);
   return found;
 }
 

@@ -377,7 +377,7 @@ constexpr std::array<EvictionRule, 36> kRules = MakeRules();
 
 // Returns, for each rerun, the first run before which it must come at the latest; first runs are
 // their own anchors.
-std::vector<size_t> LatestAnchors(const RunProblem& problem, const Runs& runs) {
+std::vector<size_t> FindLatestAnchors(const RunProblem& problem, const Runs& runs) {
   std::vector<bool> is_first(runs.size(), false);
   std::vector<bool> has_run(At(problem.op_count), false);
   for (size_t step = 0; step < runs.size(); ++step) {
@@ -436,7 +436,7 @@ Runs DropUnread(const RunProblem& problem, const Runs& runs, FirstRuns first_run
 }
 
 Runs DelayReruns(const RunProblem& problem, const Runs& runs) {
-  const std::vector<size_t> anchors = LatestAnchors(problem, runs);
+  const std::vector<size_t> anchors = FindLatestAnchors(problem, runs);
   // A first run is its own anchor and comes last among the runs with that anchor. Within an anchor,
   // runs keep their order, so a run's inputs still come before it.
   std::vector<size_t> steps(runs.size());

@@ -47,7 +47,7 @@ class LiveBytes {
   }
 
   // Returns the bytes that the operation needs on top of those live before it.
-  int64_t Need(int32_t op) const {
+  int64_t BytesNeededBy(int32_t op) const {
     const auto at = static_cast<size_t>(op);
     int64_t bytes = problem_.written_bytes[at] + problem_.workspace[at];
     const std::span<const int32_t> pairs = problem_.in_place[op];
@@ -58,7 +58,7 @@ class LiveBytes {
   }
 
   void Run(int32_t op) {
-    peak_ = std::max(peak_, live_ + Need(op));
+    peak_ = std::max(peak_, live_ + BytesNeededBy(op));
     live_ += Growth(op);
     for (const int32_t read : problem_.reads[op]) --readers_left_[static_cast<size_t>(read)];
   }
@@ -258,7 +258,9 @@ class Splitting {
     });
   }
 
-  std::pair<int64_t, int64_t> KeyOf(int32_t op) const { return {live_.Growth(op), live_.Need(op)}; }
+  std::pair<int64_t, int64_t> KeyOf(int32_t op) const {
+    return {live_.Growth(op), live_.BytesNeededBy(op)};
+  }
 
   const RunProblem& problem_;
   const std::vector<bool>& is_required_;
@@ -275,7 +277,7 @@ class Splitting {
   int64_t work_ = 0;
 };
 
-OrderWithPeak OwnOrderWithPeak(const RunProblem& problem, const std::vector<bool>& is_required) {
+OrderWithPeak MeasureOwnOrder(const RunProblem& problem, const std::vector<bool>& is_required) {
   LiveBytes live(problem, is_required);
   Runs order = RequiredOwnOrder(problem);
   for (const OpId op : order) live.Run(op.index());
@@ -286,7 +288,7 @@ OrderWithPeak OwnOrderWithPeak(const RunProblem& problem, const std::vector<bool
 
 OrderWithPeak FindMinCutOrder(const RunProblem& problem, const MinCutOrderOptions& options) {
   const std::vector<bool> is_required = RequiredOps(problem);
-  OrderWithPeak best = OwnOrderWithPeak(problem, is_required);
+  OrderWithPeak best = MeasureOwnOrder(problem, is_required);
   Rng seeds(options.seed);
   int64_t work = 0;
   for (int start = 0; start < options.starts && work < options.max_work; ++start) {

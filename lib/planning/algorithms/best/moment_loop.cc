@@ -123,7 +123,7 @@ class MomentLoop {
   Result<bool> Round() {
     const bool is_for_budget = target_ == budget_;
     const ProgramLimits<MomentPlan> limits = {
-        WorkLeft(), [&](const MomentPlan& plan) { return Fits(Expanded(plan)); },
+        WorkLeft(), [&](const MomentPlan& plan) { return Fits(ExpandPlan(plan)); },
         once_ / kDoubtfulParts, [&](const MomentPlan& plan) { return KeepIfFits(plan); },
         is_for_budget ? limits_.enough : std::nullopt};
     CKPLAN_ASSIGN_OR_RETURN(const MomentOutcome solved,
@@ -135,7 +135,7 @@ class MomentLoop {
     }
     if (is_for_budget) outcome_.lower_bound = std::max(outcome_.lower_bound, solved.lower_bound);
     if (!solved.plan) return false;
-    Runs runs = Expanded(*solved.plan);
+    Runs runs = ExpandPlan(*solved.plan);
     const StepView view = ViewSteps(graph_, order_, runs);
     const int64_t peak = view.Peak();
     if (peak <= budget_) {
@@ -172,7 +172,7 @@ class MomentLoop {
       outcome_.work += solved.work;
       less_room_work_ += solved.work;
       if (!solved.plan || (limits_.enough && solved.lower_bound > *limits_.enough)) break;
-      Runs runs = Expanded(*solved.plan);
+      Runs runs = ExpandPlan(*solved.plan);
       excess = ViewSteps(graph_, order_, runs).Peak() - budget_;
       if (excess <= 0) KeepIfCheaper(std::move(runs));
     }
@@ -183,14 +183,14 @@ class MomentLoop {
 
   // Keeps the plan if it fits. Returns whether the best plan is good enough.
   bool KeepIfFits(const MomentPlan& plan) {
-    Runs runs = Expanded(plan);
+    Runs runs = ExpandPlan(plan);
     if (Fits(runs)) KeepIfCheaper(std::move(runs));
     return HasEnough();
   }
 
   bool Fits(const Runs& runs) const { return ViewSteps(graph_, order_, runs).Peak() <= budget_; }
 
-  Runs Expanded(const MomentPlan& plan) const {
+  Runs ExpandPlan(const MomentPlan& plan) const {
     return ExpandMoments(problem_, order_, moments(), plan);
   }
 

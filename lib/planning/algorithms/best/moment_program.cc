@@ -132,8 +132,8 @@ void MomentCopies::AddWindow(const ChargedWindow& charged,
 }
 
 // Returns the time of reruns and waits in each interval; interval 0 lies before the first moment.
-std::vector<double> MomentCopies::ElapsedIn(const std::vector<double>& values,
-                                            const std::vector<std::vector<int>>& reruns) const {
+std::vector<double> MomentCopies::ElapsedByInterval(
+    const std::vector<double>& values, const std::vector<std::vector<int>>& reruns) const {
   std::vector<double> elapsed;
   for (size_t i = 0; i < waits_.size(); ++i) {
     Row row;
@@ -145,9 +145,9 @@ std::vector<double> MomentCopies::ElapsedIn(const std::vector<double>& values,
   return elapsed;
 }
 
-std::vector<ChargedWindow> MomentCopies::Exceeded(
+std::vector<ChargedWindow> MomentCopies::FindExceeded(
     const std::vector<double>& values, const std::vector<std::vector<int>>& reruns) const {
-  const std::vector<double> elapsed = ElapsedIn(values, reruns);
+  const std::vector<double> elapsed = ElapsedByInterval(values, reruns);
   std::vector<ChargedWindow> exceeded;
   for (size_t j = 0; j < moments_.size(); ++j) {
     for (const auto& found :
@@ -257,7 +257,7 @@ class MomentProgram {
         loaded.push_back(!kept[At(u)] && is_set(copies_->LoadOf(j, u)));
       }
     }
-    if (copies_) plan.exceeded = copies_->Exceeded(values, reruns_);
+    if (copies_) plan.exceeded = copies_->FindExceeded(values, reruns_);
     return plan;
   }
 
@@ -278,7 +278,7 @@ class MomentProgram {
 
   // Returns the values computed before the moment that a run at or after it may need: first runs
   // there read them, they are results, or recomputing such values needs them.
-  std::vector<bool> NeededAt(int32_t moment) const {
+  std::vector<bool> FindNeededAt(int32_t moment) const {
     std::vector<bool> is_needed(static_cast<size_t>(problem_.value_count));
     std::vector<int32_t> found;
     const auto add = [&](int32_t value) {
@@ -304,7 +304,7 @@ class MomentProgram {
 
   void AddColumns(size_t j) {
     PollStop();
-    const std::vector<bool> is_needed = NeededAt(moments_[j]);
+    const std::vector<bool> is_needed = FindNeededAt(moments_[j]);
     std::vector<int>& kept = kept_.emplace_back(is_needed.size(), kNoColumn);
     std::vector<int>& reruns =
         reruns_.emplace_back(static_cast<size_t>(problem_.op_count), kNoColumn);

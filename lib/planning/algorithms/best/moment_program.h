@@ -66,8 +66,8 @@ class MomentCopies {
   // Call after adding all moments. `reruns` has the columns of r^j by moment and operation.
   void AddWindow(const ChargedWindow& charged, const std::vector<std::vector<int>>& reruns);
   // Returns the windows that a solution exceeds most: at most two per moment.
-  std::vector<ChargedWindow> Exceeded(const std::vector<double>& values,
-                                      const std::vector<std::vector<int>>& reruns) const;
+  std::vector<ChargedWindow> FindExceeded(const std::vector<double>& values,
+                                          const std::vector<std::vector<int>>& reruns) const;
   // Returns how much the columns of s may exceed 1 in total in a solution of this cost.
   size_t WaitsBeyondOne(double cost) const;
 
@@ -82,8 +82,8 @@ class MomentCopies {
   void AddElapsed(size_t interval, const std::vector<std::vector<int>>& reruns, Row* row) const;
   void AddOuts(size_t j, int32_t from, Row* row) const;
   void AddIns(size_t j, int32_t to, Row* row) const;
-  std::vector<double> ElapsedIn(const std::vector<double>& values,
-                                const std::vector<std::vector<int>>& reruns) const;
+  std::vector<double> ElapsedByInterval(const std::vector<double>& values,
+                                        const std::vector<std::vector<int>>& reruns) const;
   std::optional<CopyWindow> FindMostExceededOut(size_t j, const std::vector<double>& values,
                                                 const std::vector<double>& elapsed) const;
   std::optional<CopyWindow> FindMostExceededIn(size_t j, const std::vector<double>& values,

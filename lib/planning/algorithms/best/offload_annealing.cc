@@ -260,8 +260,8 @@ int32_t OffloadAnnealer::FreeBefore(int32_t slot, int32_t after) const {
 }
 
 bool OffloadAnnealer::LoadBefore(int32_t value, int32_t slot) {
-  const std::span<const int32_t> made = sequence_.MadeAt(value);
-  const int32_t to = FreeBefore(slot, made[sequence_.VersionAt(value, slot)]);
+  const std::span<const int32_t> versions = sequence_.MadeAt(value);
+  const int32_t to = FreeBefore(slot, versions[sequence_.VersionAt(value, slot)]);
   if (to < 0) return false;
   sequence_.Insert(LoadOf(problem_, value), to);
   return true;
@@ -314,11 +314,11 @@ void OffloadAnnealer::EraseRecursively(int32_t slot) {
     steps.pop_back();
     if (IsLoad(problem_, step)) continue;
     for (const int32_t read : problem_.reads[step]) {
-      const int32_t made = sequence_.MadeAt(read)[sequence_.VersionAt(read, at)];
-      if (!MayErase(made) || sequence_.IsRead(made)) continue;
-      erased_.push_back(made);
-      steps.push_back(sequence_.StepAt(made));
-      sequence_.Erase(made);
+      const int32_t version_slot = sequence_.MadeAt(read)[sequence_.VersionAt(read, at)];
+      if (!MayErase(version_slot) || sequence_.IsRead(version_slot)) continue;
+      erased_.push_back(version_slot);
+      steps.push_back(sequence_.StepAt(version_slot));
+      sequence_.Erase(version_slot);
     }
   }
 }
@@ -399,15 +399,15 @@ bool OffloadAnnealer::TryShift() {
     return LoadBefore(value, reads[At(Below(reads.size()))]);
   }
   const int32_t after = std::max(sequence_.ReadyAt(step), sequence_.SlotsOf(step).front());
-  int32_t wanted = slot;
+  int32_t target = slot;
   if (Chance(50)) {
     const int32_t reach = 4 << Below(6);
-    wanted = slot - reach + Below(At(2 * reach + 1));
+    target = slot - reach + Below(At(2 * reach + 1));
   } else {
-    wanted = after + 1 + Below(At(sequence_.slot_count() - after - 1));
+    target = after + 1 + Below(At(sequence_.slot_count() - after - 1));
   }
-  wanted = std::min(wanted, sequence_.slot_count());
-  const int32_t to = FreeBefore(wanted, after);
+  target = std::min(target, sequence_.slot_count());
+  const int32_t to = FreeBefore(target, after);
   if (to < 0) return false;
   sequence_.Insert(step, to);
   return true;
@@ -419,8 +419,8 @@ bool OffloadAnnealer::RelievePeak() {
   for (int i = 0; i < kOffloadTries; ++i) {
     const int32_t value = Below(At(problem_.value_count));
     if (problem_.bytes[At(value)] == 0) continue;
-    const std::span<const int32_t> made = sequence_.MadeAt(value);
-    if (made.empty() || made.front() >= peak_slot) continue;
+    const std::span<const int32_t> versions = sequence_.MadeAt(value);
+    if (versions.empty() || versions.front() >= peak_slot) continue;
     const size_t version = sequence_.VersionAt(value, peak_slot);
     if (sequence_.EndOf(value, version) <= peak_slot + 1) continue;
     const std::span<const int32_t> reads = sequence_.ReadAt(value);

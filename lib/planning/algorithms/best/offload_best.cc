@@ -276,7 +276,7 @@ Result<OffloadOutcome> SolveWithOffload(const JointGraph& graph, const OffloadLi
                                         const OffloadOutcome* before) {
   std::optional<OffloadSolver> solver;
   {
-    const StopsSuspended whole;  // A stopped search must still measure its starts.
+    const StopsSuspended no_stops;  // A stopped search must still measure its starts.
     solver.emplace(graph, limits, effort, before);
   }
   return std::move(*solver).Run(starts);

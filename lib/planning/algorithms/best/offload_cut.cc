@@ -164,8 +164,8 @@ class MixTable {
 };
 
 // `start` is a choice within all limits that no wait extends.
-Mix CheapestMix(const std::vector<double>& costs, const std::vector<MixLimit>& limits,
-                size_t start) {
+Mix FindCheapestMix(const std::vector<double>& costs, const std::vector<MixLimit>& limits,
+                    size_t start) {
   MixTable table(costs, limits, start);
   table.Solve();
   return table.Read();
@@ -229,9 +229,10 @@ class PriceSearch {
       while (AddExceeded(mix)) mix = Solve();
       weights_ = mix.weights;
       if (mix.cost - Time(cut_.added_cost) <= kNearEnough) return;
-      const CopyPrices wanted = PricesOf(mix);
+      const CopyPrices next_prices = PricesOf(mix);
       const bool is_exact = is_mistaken_;
-      const bool has_gained = Try(is_exact ? wanted : Between(best_prices_, wanted), wanted);
+      const bool has_gained =
+          Try(is_exact ? next_prices : Between(best_prices_, next_prices), next_prices);
       if (is_exact && !has_gained) return;
     }
   }
@@ -267,7 +268,7 @@ class PriceSearch {
   }
 
   Mix Solve() {
-    Mix mix = CheapestMix(costs_, limits_, /*start=*/0);
+    Mix mix = FindCheapestMix(costs_, limits_, /*start=*/0);
     mix_price_ = mix.cost;
     for (size_t r = 0; r < limits_.size(); ++r) mix_price_ += mix.prices[r] * limits_[r].limit;
     return mix;
@@ -364,7 +365,7 @@ class PriceSearch {
   }
 
   // Returns the time that the choice adds according to the program.
-  int64_t AddedBy(const MomentChoice& choice) const {
+  int64_t AddedTimeOf(const MomentChoice& choice) const {
     int64_t wait[2] = {0, 0};
     std::vector<CopyWindow> windows;
     for (const int32_t value : choice.loaded) {
@@ -399,7 +400,7 @@ class PriceSearch {
     for (size_t i = 0; i < choices_.size(); ++i) {
       const bool is_over = choices_[i].bytes > room_;
       const bool is_used = i < weights_.size() ? weights_[i] > 1e-6 : true;
-      if (!is_over || is_used) sorted.emplace_back(is_over, AddedBy(choices_[i]), i);
+      if (!is_over || is_used) sorted.emplace_back(is_over, AddedTimeOf(choices_[i]), i);
     }
     std::sort(sorted.begin(), sorted.end());
     size_t taken[2] = {0, 0};

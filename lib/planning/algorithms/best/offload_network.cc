@@ -110,7 +110,7 @@ constexpr int64_t kMaxCapacity = int64_t{1} << kCapacityBits;
 constexpr int kMaxShift = 40;
 
 // Returns min(amount · 2^exponent, kMaxCapacity), rounded down.
-int64_t ScaledDown(__int128 amount, int exponent) {
+int64_t ScaleDown(__int128 amount, int exponent) {
   if (exponent <= -127) return 0;
   if (exponent <= 0)
     return static_cast<int64_t>(std::min<__int128>(amount >> -exponent, kMaxCapacity));
@@ -120,10 +120,10 @@ int64_t ScaledDown(__int128 amount, int exponent) {
 }
 
 // Does the same, rounded up.
-int64_t ScaledUp(__int128 amount, int exponent) {
-  if (exponent >= 0) return ScaledDown(amount, exponent);
+int64_t ScaleUp(__int128 amount, int exponent) {
+  if (exponent >= 0) return ScaleDown(amount, exponent);
   if (exponent <= -120) return amount > 0 ? 1 : 0;
-  return ScaledDown(amount + (__int128{1} << -exponent) - 1, exponent);
+  return ScaleDown(amount + (__int128{1} << -exponent) - 1, exponent);
 }
 
 }  // namespace
@@ -201,17 +201,17 @@ MomentChoice OffloadNetwork::KeepMinBytes() {
 std::pair<MomentChoice, int64_t> OffloadNetwork::Cut(const CopyPrices& prices,
                                                      std::span<const CopyWindow> windows,
                                                      int64_t room) {
-  const WholePrices whole = RoundPrices(prices, windows);
-  const int shift = ShiftFor(whole);
+  const WholePrices rounded = RoundPrices(prices, windows);
+  const int shift = ShiftFor(rounded);
   for (const ValueArc& arc : network_.value_arcs()) {
-    network_.SetCapacity(arc.id, CapacityOf(whole, arc, shift));
+    network_.SetCapacity(arc.id, CapacityOf(rounded, arc, shift));
   }
   for (const OpArc& arc : network_.op_arcs()) {
-    const __int128 price = static_cast<__int128>(kWholePrice - whole.all_in) * arc.cost;
-    network_.SetCapacity(arc.id, ScaledDown(price, shift - kFractionBits));
+    const __int128 price = static_cast<__int128>(kWholePrice - rounded.all_in) * arc.cost;
+    network_.SetCapacity(arc.id, ScaleDown(price, shift - kFractionBits));
   }
   const int64_t least_cut = network_.Solve();
-  return {ChoiceOfCut(whole), BoundOf(whole, windows, room, least_cut, shift)};
+  return {ChoiceOfCut(rounded), BoundOf(rounded, windows, room, least_cut, shift)};
 }
 
 OffloadNetwork::WholePrices OffloadNetwork::RoundPrices(const CopyPrices& prices,
@@ -266,23 +266,23 @@ int OffloadNetwork::ShiftFor(const WholePrices& prices) const {
 int64_t OffloadNetwork::CapacityOf(const WholePrices& prices, const ValueArc& arc,
                                    int shift) const {
   const int64_t keeping =
-      ScaledDown(static_cast<__int128>(prices.per_byte) * arc.bytes, shift + prices.exponent);
+      ScaleDown(static_cast<__int128>(prices.per_byte) * arc.bytes, shift + prices.exponent);
   if (!MayMove(arc.value)) return keeping;
-  return std::min(keeping, ScaledDown(CopyPrice(prices, arc.value), shift - kFractionBits));
+  return std::min(keeping, ScaleDown(CopyPrice(prices, arc.value), shift - kFractionBits));
 }
 
 // Returns the smallest integer cost that is at least the Lagrangian's value at these prices.
 int64_t OffloadNetwork::BoundOf(const WholePrices& prices, std::span<const CopyWindow> windows,
                                 int64_t room, int64_t least_cut, int shift) const {
   __int128 bound = least_cut;
-  bound -= ScaledUp(static_cast<__int128>(prices.per_byte) * room, shift + prices.exponent);
+  bound -= ScaleUp(static_cast<__int128>(prices.per_byte) * room, shift + prices.exponent);
   for (size_t w = 0; w < windows.size(); ++w) {
     const auto price = static_cast<__int128>(prices.by_window[w]);
-    bound -= ScaledUp(price * LengthOf(windows[w]), shift - kFractionBits);
+    bound -= ScaleUp(price * LengthOf(windows[w]), shift - kFractionBits);
   }
   if (bound <= 0) return 0;
   // Lowering a lower bound keeps it valid, and no plan is that slow.
-  if (shift <= 0) return ScaledDown(bound, -shift);
+  if (shift <= 0) return ScaleDown(bound, -shift);
   return static_cast<int64_t>((bound + (__int128{1} << shift) - 1) >> shift);
 }
 

@@ -66,9 +66,9 @@ class Crossing {
   void Consider(const OffloadChoice& choice) {
     RunsAndLoads steps = ExpandChoice(problem_, choice);
     const OffloadMeasures measures = MeasureOffload(problem_, limits_, steps);
-    const std::pair taken(measures.peak, measures.time);
-    if (std::find(measured_.begin(), measured_.end(), taken) != measured_.end()) return;
-    measured_.push_back(taken);
+    const std::pair key(measures.peak, measures.time);
+    if (std::find(measured_.begin(), measured_.end(), key) != measured_.end()) return;
+    measured_.push_back(key);
     steps_.push_back(std::move(steps));
     if (choices_.size() < kMaxCrossed) choices_.push_back(choice);
   }
@@ -195,7 +195,7 @@ class OffloadSearcher {
   // After a stop, returns the best so far; always considers the starts.
   OffloadFound Run() && {
     {
-      const StopsSuspended whole;
+      const StopsSuspended no_stops;
       for (const Schedule& start : options_.starts) {
         Add(StepsOf(problem_, start));
         Consider(start);
@@ -207,7 +207,7 @@ class OffloadSearcher {
     } catch (const Stopped&) {
       // Offer what was found so far.
     }
-    const StopsSuspended whole;
+    const StopsSuspended no_stops;
     OfferPool();
     return std::move(found_);
   }

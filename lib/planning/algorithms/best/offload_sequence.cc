@@ -91,36 +91,37 @@ size_t OffloadSequence::VersionAt(int32_t value, int32_t slot) const {
 
 bool OffloadSequence::IsRead(int32_t slot) const {
   for (const int32_t write : WritesOf(step_at_[At(slot)])) {
-    const std::vector<int32_t>& made = made_at_[At(write)];
-    const auto next_made = std::upper_bound(made.begin(), made.end(), slot);
-    if (next_made == made.end() && problem_.is_result[At(write)]) return true;
+    const std::vector<int32_t>& versions = made_at_[At(write)];
+    const auto next_made = std::upper_bound(versions.begin(), versions.end(), slot);
+    if (next_made == versions.end() && problem_.is_result[At(write)]) return true;
     const std::vector<int32_t>& reads = read_at_[At(write)];
     const auto next = std::upper_bound(reads.begin(), reads.end(), slot);
-    if (next != reads.end() && (next_made == made.end() || *next <= *next_made)) return true;
+    if (next != reads.end() && (next_made == versions.end() || *next <= *next_made)) return true;
   }
   return false;
 }
 
 int32_t OffloadSequence::BeginOf(int32_t value, size_t k) const {
-  const int32_t made = made_at_[At(value)][k];
-  if (!IsLoad(problem_, step_at_[At(made)])) return made;
+  const int32_t slot = made_at_[At(value)][k];
+  if (!IsLoad(problem_, step_at_[At(slot)])) return slot;
   const int32_t first = FirstReadOf(value, k);
-  return first < 0 ? made : first;
+  return first < 0 ? slot : first;
 }
 
 int32_t OffloadSequence::FirstReadOf(int32_t value, size_t k) const {
-  const std::vector<int32_t>& made = made_at_[At(value)];
+  const std::vector<int32_t>& versions = made_at_[At(value)];
   const std::vector<int32_t>& reads = read_at_[At(value)];
-  const auto first = std::upper_bound(reads.begin(), reads.end(), made[k]);
-  const bool is_read = first != reads.end() && (k + 1 == made.size() || *first <= made[k + 1]);
+  const auto first = std::upper_bound(reads.begin(), reads.end(), versions[k]);
+  const bool is_read =
+      first != reads.end() && (k + 1 == versions.size() || *first <= versions[k + 1]);
   return is_read ? *first : -1;
 }
 
 int32_t OffloadSequence::EndOf(int32_t value, size_t k) const {
-  const std::vector<int32_t>& made = made_at_[At(value)];
-  if (k + 1 == made.size() && problem_.is_result[At(value)]) return slot_count();
-  const int32_t last = LastReadOf(made, read_at_[At(value)], k);
-  if (last < 0) return made[k] + (IsLoad(problem_, step_at_[At(made[k])]) ? 0 : 1);
+  const std::vector<int32_t>& versions = made_at_[At(value)];
+  if (k + 1 == versions.size() && problem_.is_result[At(value)]) return slot_count();
+  const int32_t last = LastReadOf(versions, read_at_[At(value)], k);
+  if (last < 0) return versions[k] + (IsLoad(problem_, step_at_[At(versions[k])]) ? 0 : 1);
   // The first version of a loaded value is in memory until it is copied.
   const bool is_taken_over = may_be_overwritten_[At(value)] && !(k == 0 && IsLoaded(value)) &&
                              MayBeOverwritten(problem_, step_at_[At(last)], value);
@@ -138,9 +139,9 @@ void OffloadSequence::Count(int32_t value, size_t k, int64_t sign) {
 void OffloadSequence::CountAround(int32_t step, int32_t slot, bool is_present, int64_t sign) {
   for (const int32_t read : ReadsOf(step)) Count(read, VersionAt(read, slot), sign);
   for (const int32_t write : WritesOf(step)) {
-    const std::vector<int32_t>& made = made_at_[At(write)];
-    const auto at =
-        static_cast<size_t>(std::lower_bound(made.begin(), made.end(), slot) - made.begin());
+    const std::vector<int32_t>& versions = made_at_[At(write)];
+    const auto at = static_cast<size_t>(std::lower_bound(versions.begin(), versions.end(), slot) -
+                                        versions.begin());
     const size_t first = at == 0 ? 0 : at - 1;
     // A load changes whether the first version may be overwritten.
     if (IsLoad(problem_, step) && first > 0) Count(write, 0, sign);
@@ -235,7 +236,7 @@ Absence OffloadSequence::AbsenceOf(int32_t value) const {
   Absence absence;
   absence.value = value;
   absence.first_read = kUnread;
-  const std::vector<int32_t>& made = made_at_[At(value)];
+  const std::vector<int32_t>& versions = made_at_[At(value)];
   const std::vector<int32_t>& reads = read_at_[At(value)];
   const int32_t load = SlotsOf(LoadOf(problem_, value)).front();
   const size_t version = VersionAt(value, load + 1);
@@ -246,11 +247,11 @@ Absence OffloadSequence::AbsenceOf(int32_t value) const {
     return next == reads.begin() ? least : std::max(least, *(next - 1));
   };
   absence.bytes = problem_.bytes[At(value)];
-  absence.made = run_of_slot_[At(made.front())];
-  absence.last_read = run_of_slot_[At(last_before(made[1] + 1, made.front()))];
-  absence.back_after = run_of_slot_[At(last_before(load, made[version - 1]))];
+  absence.made = run_of_slot_[At(versions.front())];
+  absence.last_read = run_of_slot_[At(last_before(versions[1] + 1, versions.front()))];
+  absence.back_after = run_of_slot_[At(last_before(load, versions[version - 1]))];
   absence.first_read = run_of_slot_[At(first_read)];
-  absence.gone_by = version == 1 ? absence.first_read : run_of_slot_[At(made[1])];
+  absence.gone_by = version == 1 ? absence.first_read : run_of_slot_[At(versions[1])];
   return absence;
 }
 

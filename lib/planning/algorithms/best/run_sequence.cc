@@ -131,9 +131,9 @@ void RunSequence::Load(std::span<const OpId> runs) {
   std::vector<int64_t> bytes(op_at_.size() + 1, 0);
   for (int32_t value = 0; value < problem_.value_count; ++value) {
     if (problem_.producer[At(value)] < 0) continue;
-    const std::vector<int32_t>& made = runs_of_[At(problem_.producer[At(value)])];
-    for (size_t k = 0; k < made.size(); ++k) {
-      bytes[At(made[k])] += problem_.bytes[At(value)];
+    const std::vector<int32_t>& versions = runs_of_[At(problem_.producer[At(value)])];
+    for (size_t k = 0; k < versions.size(); ++k) {
+      bytes[At(versions[k])] += problem_.bytes[At(value)];
       bytes[At(EndOf(value, k))] -= problem_.bytes[At(value)];
     }
   }
@@ -205,10 +205,10 @@ bool RunSequence::IsRead(int32_t op, size_t k) const {
 }
 
 int32_t RunSequence::EndOf(int32_t value, size_t k) const {
-  const std::vector<int32_t>& made = runs_of_[At(problem_.producer[At(value)])];
-  if (k + 1 == made.size() && problem_.is_result[At(value)]) return slot_count();
-  const int32_t last = LastReadOf(made, reads_of_[At(value)], k);
-  if (last < 0) return made[k] + 1;
+  const std::vector<int32_t>& versions = runs_of_[At(problem_.producer[At(value)])];
+  if (k + 1 == versions.size() && problem_.is_result[At(value)]) return slot_count();
+  const int32_t last = LastReadOf(versions, reads_of_[At(value)], k);
+  if (last < 0) return versions[k] + 1;
   const bool is_taken_over =
       may_be_overwritten_[At(value)] && MayBeOverwritten(problem_, op_at_[At(last)], value);
   return is_taken_over ? last : last + 1;

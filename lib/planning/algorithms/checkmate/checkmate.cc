@@ -116,7 +116,7 @@ class StageProgram::Builder {
     return program_.graph_.value(ValueId(value)).storage.index();
   }
 
-  Term NewBinary(double cost) {
+  Term AddBinary(double cost) {
     return {model_.AddColumn({.cost = cost, .upper = 1, .is_integer = true}), 0};
   }
 
@@ -127,12 +127,12 @@ class StageProgram::Builder {
       for (int32_t op = 0; op < stage; ++op) {
         const bool may_run = problem_.may_repeat[At(op)] && stage <= program_.useful_until_[At(op)];
         const double cost = static_cast<double>(problem_.cost[At(op)]);
-        if (may_run) runs_[At(stage)][At(op)] = NewBinary(counts_cost ? cost : 0);
+        if (may_run) runs_[At(stage)][At(op)] = AddBinary(counts_cost ? cost : 0);
       }
       for (int32_t value = 0; value < problem_.value_count; ++value) {
         const bool may_be_there = Producer(value) >= 0 && Producer(value) < stage;
         if (!may_be_there || stage > program_.needed_until_[At(value)]) continue;
-        stored_[At(stage)][At(value)] = NewBinary(0);
+        stored_[At(stage)][At(value)] = AddBinary(0);
       }
     }
     for (int32_t value = 0; value < problem_.value_count; ++value) {
@@ -191,7 +191,7 @@ class StageProgram::Builder {
         const double size = Units(problem_.bytes[At(value)]);
         if (size == 0 || Producer(value) > stage) continue;
         if (Producer(value) < op) {
-          row.Add(size, NeededFrom(value, op));
+          row.Add(size, FindNeedTerm(value, op));
         } else {
           row.Add(size, Stored(stage, value));
           if (Producer(value) == op) row.Add(size, Run(stage, op));
@@ -213,11 +213,11 @@ class StageProgram::Builder {
       if (problem_.bytes[At(value)] == 0 || Producer(value) > stage) continue;
       const std::span<const int32_t> readers = problem_.readers[value];
       const auto end = std::upper_bound(readers.begin(), readers.end(), stage);
-      std::vector<Term>& wanted = needed_[At(value)];
-      wanted.assign(static_cast<size_t>(end - readers.begin()) + 1, kZero);
-      wanted.back() = Stored(stage + 1, value);
-      for (size_t j = wanted.size() - 1; j-- > 0;) {
-        wanted[j] = UpperBoundOf(Run(stage, readers[j]), wanted[j + 1]);
+      std::vector<Term>& terms = needed_[At(value)];
+      terms.assign(static_cast<size_t>(end - readers.begin()) + 1, kZero);
+      terms.back() = Stored(stage + 1, value);
+      for (size_t j = terms.size() - 1; j-- > 0;) {
+        terms[j] = UpperBoundOf(Run(stage, readers[j]), terms[j + 1]);
       }
     }
   }
@@ -238,11 +238,11 @@ class StageProgram::Builder {
 
   // Returns the term that is 1 if `op`, a later operation of the stage, or a later stage needs the
   // value.
-  const Term& NeededFrom(int32_t value, int32_t op) const {
+  const Term& FindNeedTerm(int32_t value, int32_t op) const {
     const std::span<const int32_t> readers = problem_.readers[value];
     const auto first = std::lower_bound(readers.begin(), readers.end(), op) - readers.begin();
-    const std::vector<Term>& wanted = needed_[At(value)];
-    return wanted[std::min(static_cast<size_t>(first), wanted.size() - 1)];
+    const std::vector<Term>& terms = needed_[At(value)];
+    return terms[std::min(static_cast<size_t>(first), terms.size() - 1)];
   }
 
   // A pair from PossibleInPlaceWrites, and the column that tells whether the takeover happens.
@@ -256,19 +256,19 @@ class StageProgram::Builder {
     std::vector<Takeover> before;
     for (const InPlaceWrite& pair : pairs) {
       const int32_t read = pair.read.index();
-      const Term& wanted = NeededFrom(read, op + 1);
-      if (wanted.is(1)) continue;
+      const Term& is_needed = FindNeedTerm(read, op + 1);
+      if (is_needed.is(1)) continue;
       // A single one is integral whenever R and S are.
-      const Term taken = {model_.AddColumn({.upper = 1, .is_integer = pairs.size() > 1}), 0};
+      const Term happens = {model_.AddColumn({.upper = 1, .is_integer = pairs.size() > 1}), 0};
       Row runs(0);
-      runs.Add(1, taken).Add(-1, Run(stage, op));
+      runs.Add(1, happens).Add(-1, Run(stage, op));
       std::move(runs).AddTo(&model_);
       Row dies(1);
-      dies.Add(1, taken).Add(1, wanted);
+      dies.Add(1, happens).Add(1, is_needed);
       std::move(dies).AddTo(&model_);
-      AddOrder(op, {pair, taken}, before);
-      memory->Add(-Units(problem_.bytes[At(read)]), taken);
-      before.push_back({pair, taken});
+      AddOrder(op, {pair, happens}, before);
+      memory->Add(-Units(problem_.bytes[At(read)]), happens);
+      before.push_back({pair, happens});
     }
   }
 
@@ -285,7 +285,7 @@ class StageProgram::Builder {
       }
       if (other.pair.write != pair.write) continue;
       Row passed_over(0);
-      passed_over.Add(1, taken).Add(-1, NeededFrom(other.pair.read.index(), op + 1));
+      passed_over.Add(1, taken).Add(-1, FindNeedTerm(other.pair.read.index(), op + 1));
       for (const Takeover& earlier : before) {
         const bool is_earlier = earlier.pair.write != pair.write;
         if (is_earlier && earlier.pair.read == other.pair.read) passed_over.Add(-1, earlier.taken);
@@ -316,12 +316,12 @@ StageProgram::StageProgram(const JointGraph& graph, const RunProblem& problem)
   for (int32_t op = problem.op_count - 1; op >= 0; --op) {
     int32_t& useful = useful_until_[At(op)] = op;
     for (const int32_t write : problem.writes[op]) {
-      int32_t& wanted = needed_until_[At(write)] = op;
+      int32_t& needed_until = needed_until_[At(write)] = op;
       for (const int32_t reader : problem.readers[write]) {
-        wanted = std::max(wanted, useful_until_[At(reader)]);
+        needed_until = std::max(needed_until, useful_until_[At(reader)]);
       }
-      if (problem.is_result[At(write)]) wanted = problem.op_count - 1;
-      if (problem.may_repeat[At(op)]) useful = std::max(useful, wanted);
+      if (problem.is_result[At(write)]) needed_until = problem.op_count - 1;
+      if (problem.may_repeat[At(op)]) useful = std::max(useful, needed_until);
     }
   }
 }

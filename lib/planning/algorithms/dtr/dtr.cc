@@ -48,7 +48,7 @@ struct Storages {
   FlatLists ParentsOf(const RunProblem& problem) const;
   FlatLists ChildrenOf() const;
   void FindNeeds(const RunProblem& problem);
-  FlatLists DroppedAfter(const RunProblem& problem) const;
+  FlatLists ListDroppedAfter(const RunProblem& problem) const;
 };
 
 std::vector<int32_t> Storages::RootsOf(const JointGraph& graph) {
@@ -114,7 +114,7 @@ void Storages::FindNeeds(const RunProblem& problem) {
   }
 }
 
-FlatLists Storages::DroppedAfter(const RunProblem& problem) const {
+FlatLists Storages::ListDroppedAfter(const RunProblem& problem) const {
   std::vector<std::vector<int32_t>> lists(At(problem.op_count));
   for (size_t storage = 0; storage < of.size(); ++storage) {
     const bool is_made =
@@ -142,7 +142,7 @@ Storages::Storages(const JointGraph& graph, const RunProblem& problem)
     if (!problem.may_repeat[At(producer)]) is_evictable[At(of[value])] = false;
   }
   FindNeeds(problem);
-  dropped_after = DroppedAfter(problem);
+  dropped_after = ListDroppedAfter(problem);
 }
 
 // One walk through the graph's order within one limit.

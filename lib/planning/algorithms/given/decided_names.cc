@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kShownName = 80;
 
-std::string QuotedName(std::string_view name) {
+std::string QuoteName(std::string_view name) {
   return fmt::format("\"{}\"", Printable(name, kShownName));
 }
 
@@ -67,13 +67,13 @@ NodeId DecidedNames::FindNode(const NameOrId& what, std::string_view where) {
     Fault(where, fmt::format("there is no {} with number {}", node_word_, what.id));
     return NodeId();
   }
-  const auto named = nodes_.find(what.name);
-  if (named != nodes_.end() && named->second.size() == 1) return named->second.front();
-  if (named != nodes_.end()) {
+  const auto nodes = nodes_.find(what.name);
+  if (nodes != nodes_.end() && nodes->second.size() == 1) return nodes->second.front();
+  if (nodes != nodes_.end()) {
     Fault(where,
           fmt::format("{} {}s are named {}; identify it by the name of a {} that it produces, or "
                       "by its number",
-                      named->second.size(), node_word_, QuotedName(what.name), tensor_word_));
+                      nodes->second.size(), node_word_, QuoteName(what.name), tensor_word_));
     return NodeId();
   }
   if (!HasTensor(what)) {
@@ -84,8 +84,8 @@ NodeId DecidedNames::FindNode(const NameOrId& what, std::string_view where) {
   if (tensor.is_none()) return NodeId();
   const NodeId producer = producers_[tensor];
   if (producer.is_none()) {
-    Fault(where, fmt::format("{} is an input of the graph; no {} produces it",
-                             QuotedName(what.name), node_word_));
+    Fault(where, fmt::format("{} is an input of the graph; no {} produces it", QuoteName(what.name),
+                             node_word_));
   }
   return producer;
 }
@@ -110,7 +110,7 @@ TensorId DecidedNames::FindTensor(const NameOrId& what, std::string_view where) 
   }
   if (found->second.size() == 1) return found->second.front();
   Fault(where, fmt::format("{} {}s are named {}; identify it by its number", found->second.size(),
-                           tensor_word_, QuotedName(what.name)));
+                           tensor_word_, QuoteName(what.name)));
   return TensorId();
 }
 
@@ -118,10 +118,10 @@ bool DecidedNames::HasTensor(const NameOrId& what) const {
   return what.name.empty() ? tensor_ids_.count(what.id) != 0 : tensors_.count(what.name) != 0;
 }
 
-std::string DecidedNames::Quoted(NodeId id) const { return QuotedName(shown_names_[id]); }
+std::string DecidedNames::Quoted(NodeId id) const { return QuoteName(shown_names_[id]); }
 
 void DecidedNames::AddNameFault(const NameOrId& what, bool may_be_node, std::string_view where) {
-  std::string meant;
+  std::string hint;
   if (faults_.size() < kMaxFaults) {
     std::vector<std::string_view> names;
     if (may_be_node) {
@@ -129,11 +129,11 @@ void DecidedNames::AddNameFault(const NameOrId& what, bool may_be_node, std::str
     }
     for (const auto& [name, ids] : tensors_) names.push_back(name);
     std::sort(names.begin(), names.end());  // Makes the suggestion deterministic.
-    meant = DidYouMean(what.name, names);
+    hint = DidYouMean(what.name, names);
   }
   Fault(where,
         fmt::format("no {}{} is named {}{}", may_be_node ? fmt::format("{} or ", node_word_) : "",
-                    tensor_word_, QuotedName(what.name), meant));
+                    tensor_word_, QuoteName(what.name), hint));
 }
 
 void DecidedNames::Fault(std::string_view where, std::string_view what) {

@@ -75,12 +75,12 @@ Result<FittingSegments::Passable> FittingSegments::FindPassable() {
   CKPLAN_ASSIGN_OR_RETURN(const Arrivals arrivals, FindMinCached(all));
   if (arrivals.cached.back() == kNoBytes) return Passable();
   CKPLAN_ASSIGN_OR_RETURN(std::vector<Bytes> max_cached, FindMaxCached(all));
-  return Passable{PassableOf(arrivals, max_cached, all), std::move(max_cached)};
+  return Passable{SelectPassable(arrivals, max_cached, all), std::move(max_cached)};
 }
 
-SetSelection FittingSegments::PassableOf(const Arrivals& arrivals,
-                                         const std::vector<Bytes>& max_cached,
-                                         const SetSelection& useful) const {
+SetSelection FittingSegments::SelectPassable(const Arrivals& arrivals,
+                                             const std::vector<Bytes>& max_cached,
+                                             const SetSelection& useful) const {
   std::vector<int32_t> passable;
   for (const int32_t set : useful.sets) {
     const auto i = static_cast<size_t>(set);
@@ -100,11 +100,11 @@ class MinBudgetSearch {
       : family_(family), workers_(*workers), passable_{SetSelection(family), {}} {}
 
   Result<MinBudgetResult> Run(std::optional<Bytes> known) {
-    const Bytes whole = 2 * family_.whole().memory;  // {V} always fits this.
+    const Bytes keep_nothing = 2 * family_.whole().memory;  // {V} always fits this.
     if (known) {
-      CKPLAN_RETURN_IF_ERROR(Try(std::min(*known, whole)));
+      CKPLAN_RETURN_IF_ERROR(Try(std::min(*known, keep_nothing)));
     } else {
-      CKPLAN_RETURN_IF_ERROR(FindFeasible(whole));
+      CKPLAN_RETURN_IF_ERROR(FindFeasible(keep_nothing));
     }
     // A smaller family's lowest budget is often the lowest of all; one pass proves it.
     CKPLAN_RETURN_IF_ERROR(TryJustBelow());
@@ -154,7 +154,7 @@ class MinBudgetSearch {
     }
     feasible_ = arrivals.peak.back();
     CKPLAN_ASSIGN_OR_RETURN(passable_.max_cached, segments.FindMaxCached(passable_.sets));
-    passable_.sets = segments.PassableOf(arrivals, passable_.max_cached, passable_.sets);
+    passable_.sets = segments.SelectPassable(arrivals, passable_.max_cached, passable_.sets);
     passable_budget_ = guess;
     return Done{};
   }

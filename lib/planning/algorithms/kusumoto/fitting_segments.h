@@ -61,8 +61,8 @@ class FittingSegments {
   };
   Result<Passable> FindPassable();
   // Returns the useful sets where the cached memory is within the maximum.
-  SetSelection PassableOf(const Arrivals& arrivals, const std::vector<Bytes>& max_cached,
-                          const SetSelection& useful) const;
+  SetSelection SelectPassable(const Arrivals& arrivals, const std::vector<Bytes>& max_cached,
+                              const SetSelection& useful) const;
 
   // Visits the subsets of `set` from which a segment fits, with the maximum that may be cached
   // there. Visits only selected sets for which is_relevant(below, max_cached) holds.

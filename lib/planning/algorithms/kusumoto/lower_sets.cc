@@ -128,7 +128,7 @@ Result<int64_t> CountUpTo(int64_t max_count, Enumerator* enumerator) {
 
 // Returns, for each node, which of up to 64 chosen nodes are reachable from it; a node reaches
 // itself.
-IdVector<NodeId, uint64_t> ReachedFrom(const VertexGraph& graph, std::span<const NodeId> chosen) {
+IdVector<NodeId, uint64_t> FindReachable(const VertexGraph& graph, std::span<const NodeId> chosen) {
   IdVector<NodeId, uint64_t> reached(graph.size());
   for (size_t i = 0; i < chosen.size(); ++i) reached[chosen[i]] |= uint64_t{1} << i;
   for (size_t i = graph.size(); i-- > 0;) {
@@ -288,7 +288,7 @@ Result<std::optional<LowerSetFamily>> LowerSetFamily::SomeClosures(const VertexG
   for (size_t first = 0; first < chosen.size(); first += kWordBits) {
     CKPLAN_RETURN_IF_ERROR(Poll(limits));
     const size_t batch = std::min(kWordBits, chosen.size() - first);
-    const auto reached = ReachedFrom(graph, std::span(chosen).subspan(first, batch));
+    const auto reached = FindReachable(graph, std::span(chosen).subspan(first, batch));
     for (size_t w = 0; w < word_count; ++w) {
       BitSquare square{};
       const size_t nodes = std::min(kWordBits, graph.size() - w * kWordBits);
@@ -299,11 +299,11 @@ Result<std::optional<LowerSetFamily>> LowerSetFamily::SomeClosures(const VertexG
       }
     }
   }
-  uint64_t* whole = bits.data() + (chosen.size() + 1) * word_count;
-  for (const NodeId v : graph.ids()) Flip(whole, v);
+  uint64_t* all_nodes = bits.data() + (chosen.size() + 1) * word_count;
+  for (const NodeId v : graph.ids()) Flip(all_nodes, v);
   // V is the closure of the last node if that is the only sink.
   const bool is_closure =
-      !chosen.empty() && std::equal(whole, whole + word_count, whole - word_count);
+      !chosen.empty() && std::equal(all_nodes, all_nodes + word_count, all_nodes - word_count);
   if (is_closure) bits.resize(bits.size() - word_count);
   for (const size_t row : family.SortByMemory(graph, std::move(bits))) {
     const bool has_node = row > 0 && row <= chosen.size();

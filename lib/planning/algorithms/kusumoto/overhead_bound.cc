@@ -30,7 +30,7 @@ Result<Done> OverheadBound::Find(const SetSelection& useful, int64_t price) {
   if (narrow) {
     CKPLAN_RETURN_IF_ERROR(ChoosePrices(std::nullopt, *narrow));
     CKPLAN_RETURN_IF_ERROR(Charge(narrow, useful));
-    const size_t best = BestPrice();
+    const size_t best = FindBestPrice();
     const bool does_not_bind = best == 0 && prices_[1] < 2 * kMinPrice;
     if (does_not_bind || (best > 1 && best < kPriceCount - 1)) return Done{};
   }
@@ -42,7 +42,7 @@ Result<Done> OverheadBound::ChoosePrices(const std::optional<SetSelection>& firs
                                          const SetSelection& useful) {
   prices_ = PricesBetween(kMinPrice, kMaxPrice / 4);
   CKPLAN_RETURN_IF_ERROR(Charge(first, useful));
-  const size_t best = BestPrice();
+  const size_t best = FindBestPrice();
   const int64_t low = prices_[best == 0 ? 0 : best - 1];
   prices_ = PricesBetween(std::max<int64_t>(1, low), prices_[std::min(best + 1, kPriceCount - 1)]);
   prices_[0] = 0;
@@ -151,7 +151,7 @@ Result<Done> OverheadBound::ChargeStepsTo(const SetSelection& above, const SetSe
   return Done{};
 }
 
-size_t OverheadBound::BestPrice() const {
+size_t OverheadBound::FindBestPrice() const {
   const Priced& to_go = to_go_[0];
   const int64_t allowance = (MemoryUnits(end_cached_) + 1) * total_time_;
   size_t best = 0;

@@ -34,7 +34,7 @@ class OverheadBound {
   // Computes the bound. `useful` holds the sets from which V is reachable. `price` is a starting
   // point: the best price of an earlier bound, or negative. Returns the errors of the workers.
   Result<Done> Find(const SetSelection& useful, int64_t price);
-  int64_t best_price() const { return prices_[BestPrice()]; }
+  int64_t best_price() const { return prices_[FindBestPrice()]; }
 
   bool has_way(int32_t set) const { return to_go_[static_cast<size_t>(set)][0] != kNoWay; }
 
@@ -88,7 +88,7 @@ class OverheadBound {
   Result<Done> Charge(const std::optional<SetSelection>& first, const SetSelection& useful);
   Result<Done> ChargeStepsTo(const SetSelection& above, const SetSelection& below);
   // Returns the index of the price with the highest bound for the empty set.
-  size_t BestPrice() const;
+  size_t FindBestPrice() const;
 
   const LowerSetFamily& family_;
   const int64_t sign_;

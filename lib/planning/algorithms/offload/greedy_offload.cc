@@ -27,9 +27,9 @@ class GreedyOffload : public PreparedRunSolver {
         problem_(graph),
         order_(OwnOrder(graph)),
         simulator_(TrainingStep(graph).WithLink(&terms.link)) {
-    const Simulation own = simulator_.Run(order_).value();
-    moment_ = own.peak_step;
-    own_peak_ = own.peak.count();
+    const Simulation baseline = simulator_.Run(order_).value();
+    moment_ = baseline.peak_step;
+    own_peak_ = baseline.peak.count();
     FindCrossing();
     least_ = FindMinPeakPlan();
   }

@@ -123,13 +123,13 @@ class StageFinder {
     // it.
     std::vector<int64_t> saved_before(count + 1);
     for (size_t i = 0; i < count; ++i) {
-      const int64_t own = ReadBackward(i);
+      const int64_t read_bytes = ReadBackward(i);
       const auto once = std::count_if(chain_.nodes[i].begin(), chain_.nodes[i].end(),
                                       [&](NodeId id) { return chain_.runs_once[id]; });
       const size_t runs = chain_.nodes[i].size() - static_cast<size_t>(once);
       chain_.stages[i].forward_all =
-          std::max<int64_t>(0, TakePeak(&steps, runs) - saved_before[i] - UnsavedInput(i));
-      saved_before[i + 1] = saved_before[i] + own;
+          std::max<int64_t>(0, TakePeak(&steps, runs) - saved_before[i] - UnsavedInputBytes(i));
+      saved_before[i + 1] = saved_before[i] + read_bytes;
     }
     TakePeak(&steps, 1);  // Skips the loss: the next backward step needs as much.
     for (size_t i = count; i-- > 0;) {
@@ -139,7 +139,7 @@ class StageFinder {
   }
 
   // Returns the bytes of the stage's input that no backward reads.
-  int64_t UnsavedInput(size_t stage) const {
+  int64_t UnsavedInputBytes(size_t stage) const {
     if (stage == 0) return 0;
     int64_t bytes = 0;
     for (const NodeId id : chain_.nodes[stage - 1]) {
@@ -169,13 +169,13 @@ namespace {
 
 // m_all: the memory for F_all of s, and later for the backward of s, while the gradient of t is
 // live.
-int64_t NeedToSaveAll(std::span<const Stage> stages, size_t s, size_t t) {
+int64_t MemoryToSaveRange(std::span<const Stage> stages, size_t s, size_t t) {
   return std::max(stages[t].gradient + stages[s].forward_all, stages[s].backward);
 }
 
 // m_none for a single stage: the memory for F_ck of s or F_none of `stage`, while the gradient of t
 // is live.
-int64_t NeedToPass(std::span<const Stage> stages, size_t s, size_t stage, size_t t) {
+int64_t MemoryToPassStage(std::span<const Stage> stages, size_t s, size_t stage, size_t t) {
   const int64_t input = stage == s ? 0 : stages[stage - 1].output;
   return stages[t].gradient + input + stages[stage].forward;
 }
@@ -188,11 +188,11 @@ int64_t MinMemory(std::span<const Stage> stages) {
   for (size_t s = count; s-- > 0;) {
     PollStop();
     for (size_t t = s; t < count; ++t) {
-      int64_t best = NeedToSaveAll(stages, s, t);
+      int64_t best = MemoryToSaveRange(stages, s, t);
       if (s < t) best = std::max(best, stages[s].saved + least[s + 1][t]);
       int64_t pass = 0;
       for (size_t k = s + 1; k <= t; ++k) {
-        pass = std::max(pass, NeedToPass(stages, s, k - 1, t));
+        pass = std::max(pass, MemoryToPassStage(stages, s, k - 1, t));
         best =
             std::min(best, std::max({pass, stages[k - 1].output + least[k][t], least[s][k - 1]}));
       }
@@ -206,8 +206,8 @@ int64_t MemoryToSaveAll(std::span<const Stage> stages) {
   int64_t need = 0;
   for (size_t s = stages.size(); s-- > 0;) {
     const bool is_last = s + 1 == stages.size();
-    need =
-        std::max(NeedToSaveAll(stages, s, stages.size() - 1), is_last ? 0 : stages[s].saved + need);
+    need = std::max(MemoryToSaveRange(stages, s, stages.size() - 1),
+                    is_last ? 0 : stages[s].saved + need);
   }
   return need;
 }
@@ -229,15 +229,15 @@ void PersistentProgram::Fill(size_t s, size_t t) {
   PollStop();
   const int64_t saved = s < t ? stages_[s].saved : 0;
   int64_t* const row = cost_.data() + Row(s, t);
-  for (int64_t m = std::max(saved, NeedToSaveAll(stages_, s, t)); m <= slots_; ++m) {
+  for (int64_t m = std::max(saved, MemoryToSaveRange(stages_, s, t)); m <= slots_; ++m) {
     row[m] = stages_[s].time + (s < t ? At(s + 1, t, m - saved) : 0);
   }
   int64_t& enough = enough_[s * count_ + t];
-  enough = NeedToSaveAll(stages_, s, t);
+  enough = MemoryToSaveRange(stages_, s, t);
   if (s < t) enough = std::max(enough, saved + enough_[(s + 1) * count_ + t]);
   int64_t need = 0;
   for (size_t k = s + 1; k <= t; ++k) {
-    need = std::max(need, NeedToPass(stages_, s, k - 1, t));
+    need = std::max(need, MemoryToPassStage(stages_, s, k - 1, t));
     TryChoice(s, t, k, need, enough);
   }
 }
@@ -259,13 +259,13 @@ void PersistentProgram::TryChoice(size_t s, size_t t, size_t k, int64_t need, in
 size_t PersistentProgram::ChoiceAt(size_t s, size_t t, int64_t slots) const {
   const int64_t best = At(s, t, slots);
   const int64_t saved = s < t ? stages_[s].saved : 0;
-  if (slots >= std::max(saved, NeedToSaveAll(stages_, s, t)) &&
+  if (slots >= std::max(saved, MemoryToSaveRange(stages_, s, t)) &&
       best == stages_[s].time + (s < t ? At(s + 1, t, slots - saved) : 0)) {
     return kSaveAll;
   }
   int64_t need = 0;
   for (size_t k = s + 1; k <= t; ++k) {
-    need = std::max(need, NeedToPass(stages_, s, k - 1, t));
+    need = std::max(need, MemoryToPassStage(stages_, s, k - 1, t));
     const int64_t output = stages_[k - 1].output;
     if (slots < std::max(need, output)) continue;
     if (best == TimeBetween(s, k) + At(k, t, slots - output) + At(s, k - 1, slots)) return k;
@@ -301,13 +301,13 @@ int64_t PersistentProgram::PeakOf(std::span<const Stage> stages, size_t s, size_
                                   int64_t slots) const {
   const size_t choice = ChoiceAt(s, t, slots);
   if (choice == kSaveAll) {
-    const int64_t own = NeedToSaveAll(stages, s, t);
-    if (s == t) return own;
-    return std::max(own, stages[s].saved + PeakOf(stages, s + 1, t, slots - stages_[s].saved));
+    const int64_t save_all = MemoryToSaveRange(stages, s, t);
+    if (s == t) return save_all;
+    return std::max(save_all, stages[s].saved + PeakOf(stages, s + 1, t, slots - stages_[s].saved));
   }
   int64_t peak = 0;
   for (size_t stage = s; stage < choice; ++stage) {
-    peak = std::max(peak, NeedToPass(stages, s, stage, t));
+    peak = std::max(peak, MemoryToPassStage(stages, s, stage, t));
   }
   const int64_t output = stages[choice - 1].output;
   peak = std::max(peak, output + PeakOf(stages, choice, t, slots - stages_[choice - 1].output));

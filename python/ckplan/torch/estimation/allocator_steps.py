@@ -77,15 +77,15 @@ def _run(
     allocator: Allocator, constants: Sequence[int], step: Trace, optimizer: OptimizerMemory
 ) -> AllocatorPeaks:
     blocks: dict[int, Block | None] = {}
-    replay(allocator, _made(constants, 0), blocks)
+    replay(allocator, _allocations(constants, 0), blocks)
     first_state = len(constants)
     first_step = first_state + len(optimizer.state)
     first_temporary = first_step + step.num_buffers
     for number in range(STEPS):
-        replay(allocator, _moved(step.events, first_step), blocks)
+        replay(allocator, _renumbered(step.events, first_step), blocks)
         if number == 0:
-            replay(allocator, _made(optimizer.state, first_state), blocks)
-        replay(allocator, _moved(optimizer.step, first_temporary), blocks)
+            replay(allocator, _allocations(optimizer.state, first_state), blocks)
+        replay(allocator, _renumbered(optimizer.step, first_temporary), blocks)
         for buffer in step.left:
             allocator.release(blocks.pop(first_step + buffer))
     return AllocatorPeaks(
@@ -95,10 +95,10 @@ def _run(
     )
 
 
-def _made(sizes: Sequence[int], first: int) -> list[Event]:
+def _allocations(sizes: Sequence[int], first: int) -> list[Event]:
     return [Event(first + position, size) for position, size in enumerate(sizes)]
 
 
-def _moved(events: Iterable[Event], first: int) -> list[Event]:
+def _renumbered(events: Iterable[Event], first: int) -> list[Event]:
     """Returns the events with buffers numbered from ``first``."""
     return [Event(first + event.buffer, event.bytes) for event in events]

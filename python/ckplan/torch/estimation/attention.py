@@ -65,7 +65,7 @@ def _attention(
     enable_gqa: bool = False,
 ) -> Tensor:
     """Calls an operator that needs the same memory as the kernel that a GPU would run."""
-    tensors = tuple(_as_computed(tensor) for tensor in (query, key, value))
+    tensors = tuple(_in_autocast_type(tensor) for tensor in (query, key, value))
     has_gpu_alone = dropout_p > 0.0 or (attn_mask is not None and attn_mask.requires_grad)
     is_flash = attn_mask is None and all(tensor.itemsize == 2 for tensor in tensors)
     if query.dim() == 4 and has_gpu_alone and (is_flash or not enable_gqa):
@@ -108,7 +108,7 @@ def _bias(mask: Tensor, query: Tensor, key: Tensor) -> Tensor:
     return mask.expand(*query.shape[:-1], key.shape[-2])
 
 
-def _as_computed(tensor: Tensor) -> Tensor:
+def _in_autocast_type(tensor: Tensor) -> Tensor:
     """Returns the tensor in the type that autocast computes with."""
     is_on = torch.is_autocast_enabled("cpu")
     return tensor.to(torch.get_autocast_dtype("cpu")) if is_on else tensor

@@ -91,7 +91,7 @@ TYPES = {"float32": 0, "float64": 1, "float16": 2, "bfloat16": 9}
 """cuDNN's numbers for element types."""
 
 
-class _Refused(Exception):
+class _RefusedError(Exception):
     """cuDNN refuses a descriptor."""
 
 
@@ -113,10 +113,10 @@ class Library:
         self._calls.cudnnBackendDestroyDescriptor(handle)
 
     def call(self, function: str, *arguments: Any) -> None:
-        """Calls a function that returns a status. Raises _Refused."""
+        """Calls a function that returns a status. Raises _RefusedError."""
         status = getattr(self._calls, function)(*arguments)
         if status != 0:
-            raise _Refused(f"{function} returns {status}")
+            raise _RefusedError(f"{function} returns {status}")
 
 
 class _Descriptor:
@@ -195,32 +195,32 @@ class Advisor:
         """
         key = convolution, what
         if key not in self._known:
-            self._known[key] = self._asked(convolution, what)
+            self._known[key] = self._query(convolution, what)
         return self._known[key]
 
-    def _asked(self, convolution: Convolution, what: Pass) -> tuple[int, ...]:
-        with suppress(_Refused):
+    def _query(self, convolution: Convolution, what: Pass) -> tuple[int, ...]:
+        with suppress(_RefusedError):
             graph = self._graph(convolution, what)
             for mode in (_INSTANT, _FALLBACK):
-                found = tuple(self._planned(self._recommended(graph, mode)))
+                found = tuple(self._workspaces_of(self._configurations(graph, mode)))
                 if found:
                     return found
         return ()
 
     def _graph(self, convolution: Convolution, what: Pass) -> _Descriptor:
-        operation = self._new(what.kind)
+        operation = self._new_descriptor(what.kind)
         operation.set_part(what.first + 2, self._convolution(convolution))
         operands = (what.x, convolution.x), (what.w, convolution.w), (what.y, convolution.y)
         for name, (attribute, operand) in enumerate(operands, 1):
             operation.set_part(attribute, self._tensor(name, convolution.type, operand))
         for attribute, factor in ((what.first, 1.0), (what.first + 1, 0.0)):
             operation.set(attribute, _DOUBLE, ctypes.c_double(factor))
-        graph = self._new(_GRAPH)
+        graph = self._new_descriptor(_GRAPH)
         graph.set_part(_GRAPH_OPERATIONS, operation.finish())
         return graph.finish()
 
     def _tensor(self, name: int, type: str, operand: Operand) -> _Descriptor:
-        tensor = self._new(_TENSOR)
+        tensor = self._new_descriptor(_TENSOR)
         tensor.set_integers(_TENSOR_ID, [name])
         tensor.set_choice(_TENSOR_TYPE, _DATA_TYPE, TYPES[type])
         tensor.set_integers(_TENSOR_SHAPE, operand.shape)
@@ -230,7 +230,7 @@ class Advisor:
         return tensor.finish()
 
     def _convolution(self, convolution: Convolution) -> _Descriptor:
-        made = self._new(_CONVOLUTION)
+        made = self._new_descriptor(_CONVOLUTION)
         made.set_integers(_DIMENSIONS, [len(convolution.strides)])
         sums = convolution.type if convolution.type == "float64" else "float32"
         made.set_choice(_SUM_TYPE, _DATA_TYPE, TYPES[sums])
@@ -241,23 +241,23 @@ class Advisor:
         made.set_integers(_DILATIONS, convolution.dilations)
         return made.finish()
 
-    def _recommended(self, graph: _Descriptor, mode: int) -> list[_Descriptor]:
-        heuristics = self._new(_HEURISTICS)
+    def _configurations(self, graph: _Descriptor, mode: int) -> list[_Descriptor]:
+        heuristics = self._new_descriptor(_HEURISTICS)
         heuristics.set_part(_HEURISTICS_GRAPH, graph)
         heuristics.set_choice(_HEURISTICS_MODE, _HEURISTIC_MODE, mode)
         heuristics.set_part(_HEURISTICS_DEVICE, self._device)
         return heuristics.finish().parts(_HEURISTICS_RESULTS, _CONFIGURATION)
 
-    def _planned(self, configurations: list[_Descriptor]) -> Iterator[int]:
+    def _workspaces_of(self, configurations: list[_Descriptor]) -> Iterator[int]:
         """Yields the workspaces of the configurations that cuDNN accepts."""
         for configuration in configurations:
-            with suppress(_Refused):
-                plan = self._new(_PLAN)
+            with suppress(_RefusedError):
+                plan = self._new_descriptor(_PLAN)
                 plan.set_part(_PLAN_CONFIGURATION, configuration)
                 plan.set_part(_PLAN_DEVICE, self._device)
                 yield plan.finish().integer(_PLAN_WORKSPACE)
 
-    def _new(self, kind: int) -> _Descriptor:
+    def _new_descriptor(self, kind: int) -> _Descriptor:
         return _Descriptor(self._library, kind)
 
 
@@ -276,8 +276,8 @@ def advisor(device: str) -> Advisor | str:
             if is_new and library.version < _FIRST_FOR_BLACKWELL:
                 return f"not known: {library.name} does not support a {device}; 9.19 does"
             try:
-                return Advisor(library, _described(library, described))
-            except _Refused:
+                return Advisor(library, _describe_device(library, described))
+            except _RefusedError:
                 return f"not known: {library.name} does not know a {device}"
     return "not known without cuDNN: pip install nvidia-cudnn-cu13"
 
@@ -291,8 +291,8 @@ def _paths() -> Iterator[str]:
     yield "libcudnn.so.9"
 
 
-def _described(library: Library, device: Device) -> _Descriptor:
-    """Returns the descriptor of a device. Raises _Refused."""
+def _describe_device(library: Library, device: Device) -> _Descriptor:
+    """Returns the descriptor of a device. Raises _RefusedError."""
     text = json.dumps(_properties(device)).encode()
     made = _Descriptor(library, _DEVICE)
     characters = ctypes.create_string_buffer(text, len(text))

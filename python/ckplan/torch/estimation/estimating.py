@@ -129,12 +129,13 @@ def estimate(
         found = _answer(measured, effort)
     found.eager_differs = step.traced.differences
     if precision is not None:
-        found.notes += _types_of_its_own(step, case.precision)
+        found.notes += _conversion_note(step, case.precision)
     if step.are_values_assumed:
         found.notes.append(
             "the model's constructor has a condition on a tensor's values: it was assumed to be false"
         )
-    found.precision, found.shard, found.returns = precision or _own_type(step), shard, returns
+    found.precision = precision or _model_precision(step)
+    found.shard, found.returns = shard, returns
     found.sizes = sizes_of(example_inputs)
     for name in wanted:
         search = sizes.Search(make_model, example_inputs, loss, case, measured, effort)
@@ -142,7 +143,7 @@ def estimate(
     return found
 
 
-def _types_of_its_own(step: Step, precision: Precision) -> list[str]:
+def _conversion_note(step: Step, precision: Precision) -> list[str]:
     """Returns a note if the constructor converts the model, which overrides ``precision``."""
     found = {row.dtype for row in step.parameters() if row.is_floating_point()}
     if found <= {precision.parameters}:
@@ -151,7 +152,7 @@ def _types_of_its_own(step: Step, precision: Precision) -> list[str]:
     return [f"the model's constructor converts it: its parameters are {names}"]
 
 
-def _own_type(step: Step) -> str:
+def _model_precision(step: Step) -> str:
     """Returns the precision of the model's own types; "own" if they differ or have no name."""
     found = {row.dtype for row in step.parameters() if row.is_floating_point()}
     names = [name for name, (dtype, autocast) in PRECISIONS.items() if autocast is None]
@@ -256,7 +257,7 @@ def _curve(
 def _plan_for_device(measured: MeasuredStep, found: Estimate, effort: str) -> None:
     """Finds the fastest plan with which training fits on the device."""
     if _least_need(measured, found) > found.memory_bytes:
-        found.notes.append(_no_plan_helps(measured, found))
+        found.notes.append(_no_plan_note(measured, found))
         return
     fixed = sum(line.bytes for line in (*measured.fixed(), *measured.outside()))
     if measured.case.reserve is None:
@@ -302,7 +303,7 @@ def _least_need(measured: MeasuredStep, found: Estimate) -> int:
     return sum(line.bytes for line in fixed) + measured.optimizer_bytes()
 
 
-def _no_plan_helps(measured: MeasuredStep, found: Estimate) -> str:
+def _no_plan_note(measured: MeasuredStep, found: Estimate) -> str:
     hints = []
     if measured.optimizer.step_bytes and not callable(measured.case.optimizer):
         hints.append('optimizer="adamw:fused", whose step needs no copies')

@@ -90,7 +90,7 @@ class _FoldedStep:
         self.num_inputs = min(self.writer, default=len(graph.values))
         self._inputs = {repeat.inputs for repeat in repeats}
         self._check_order()
-        self._forms = [_form(graph, operation) for operation in graph.operations]
+        self._forms = [_shared_properties(graph, operation) for operation in graph.operations]
         self.layers = self._find(repeats)
         gaps = [self._gaps(layers, nodes) for layers in self.layers]
         self.gaps = sorted((gap for pair in gaps for gap in pair), key=lambda gap: gap.at)
@@ -130,18 +130,18 @@ class _FoldedStep:
 
     def _runs(self, begin: int, end: int, count: int) -> list[Run]:
         """Returns the longest runs, in order. Shorter ones are parts of layers, such as experts."""
-        found = runs(self._forms, self._same, begin, end)
+        found = runs(self._forms, self._corresponds, begin, end)
         found = [run for run in found if _LEAST <= run.count <= KEPT + 1]
         longest = sorted(found, key=lambda run: (run.start - run.end, run.start))[:count]
         return sorted(longest, key=lambda run: run.start)
 
-    def _same(self, position: int, period: int) -> bool:
+    def _corresponds(self, position: int, period: int) -> bool:
         """Returns whether an operation corresponds to the one a period later."""
         operations = self.graph.operations
         pairs = zip(operations[position].reads, operations[position + period].reads)
-        return all(self._follows(one, other, position, period) for one, other in pairs)
+        return all(self._values_correspond(one, other, position, period) for one, other in pairs)
 
-    def _follows(self, one: int, other: int, position: int, period: int) -> bool:
+    def _values_correspond(self, one: int, other: int, position: int, period: int) -> bool:
         if one == other:
             return True
         is_backward = position > self.graph.boundary
@@ -189,7 +189,7 @@ class _FoldedStep:
         end = place[operations[run.position(_TEMPLATE + 1)].call]
         taken: dict[str, int] = {}
         for node, later in zip(nodes[begin:end], nodes[end : 2 * end - begin]):
-            (base, number), (same, next_number) = _parts(node.name), _parts(later.name)
+            (base, number), (same, next_number) = _split_name(node.name), _split_name(later.name)
             count = next_number - number
             _require(base == same and taken.setdefault(base, count) == count)
         return taken
@@ -226,8 +226,9 @@ class _Writer:
             if operation.node is None:
                 boundary = self._add(operation, operation.module, operation.name, [], [])
             else:
-                reads = [self._outside(value) for value in operation.reads]
-                name = self._name(operation, _numbered(operation.name, self._taken(position)))
+                reads = [self._value_outside(value) for value in operation.reads]
+                offsets = self._name_offsets(position)
+                name = self._name(operation, _numbered(operation.name, offsets))
                 self._copy(operation, reads, name, operation.module)
             position += 1
         _require(boundary is not None)
@@ -249,7 +250,7 @@ class _Writer:
             self._input(values[number], 0)
 
     def _input(self, old: Value, later: int) -> None:
-        base, _ = _parts(old.name)
+        base, _ = _split_name(old.name)
         shift = later + sum(
             gap.count * gap.period for gap in self._short.input_gaps if gap.at <= old.id
         )
@@ -262,7 +263,7 @@ class _Writer:
 
     # Operations.
 
-    def _taken(self, position: int) -> dict[str, int]:
+    def _name_offsets(self, position: int) -> dict[str, int]:
         """Returns how much higher the numbers in names are than in the short graph, by prefix."""
         taken: Counter[str] = Counter()
         for gap in self._short.gaps:
@@ -270,24 +271,24 @@ class _Writer:
                 taken.update({base: gap.count * count for base, count in gap.names.items()})
         return dict(taken)
 
-    def _at(self, position: int) -> int:
+    def _new_position(self, position: int) -> int:
         """Returns the new position of an operation outside of the repeated periods."""
         gaps = self._short.gaps
         return position + sum(gap.count * gap.period for gap in gaps if gap.at <= position)
 
-    def _outside(self, value: int) -> int:
+    def _value_outside(self, value: int) -> int:
         if value < self._short.num_inputs:
             return self._input_at(value)
         _require(value in self._short.writer)
         position, place = self._short.writer[value]
-        return self._value(self._at(position), place)
+        return self._value_at(self._new_position(position), place)
 
-    def _value(self, position: int, place: int) -> int:
+    def _value_at(self, position: int, place: int) -> int:
         _require((position, place) in self._made)
         return self._made[position, place]
 
     def _periods(self, layers: _Layers, run: Run) -> None:
-        taken = self._taken(run.start)
+        taken = self._name_offsets(run.start)
         gap = next(gap for gap in self._short.gaps if gap.at == run.position(FRONT))
         for number in range(run.count + layers.left_out):
             later = number - _TEMPLATE
@@ -312,7 +313,7 @@ class _Writer:
         reads = []
         for value, next_value in zip(operations[at].reads, operations[at + run.period].reads):
             if value == next_value:
-                reads.append(self._outside(value))
+                reads.append(self._value_outside(value))
             elif value < short.num_inputs and not is_backward:
                 reads.append(self._input_at(value) + later * layers.inputs)
             elif value < short.num_inputs:
@@ -323,9 +324,9 @@ class _Writer:
                 position, place = short.writer[value]
                 found = now - (at - position)
                 if is_backward and position < self._old.boundary:
-                    last = self._at(position + layers.forward.period)
+                    last = self._new_position(position + layers.forward.period)
                     found = last - (later + 1) * layers.forward.period
-                reads.append(self._value(found, place))
+                reads.append(self._value_at(found, place))
         return reads
 
     def _module(self, layers: _Layers, run: Run, role: int, number: int) -> str:
@@ -381,13 +382,13 @@ class _Writer:
             read = {short.writer[value][0] for value in old.reads if value in short.writer}
             _require(not read.intersection(near))
         boundary.named = None
-        boundary.reads = [self._outside(value) for value in old.reads]
+        boundary.reads = [self._value_outside(value) for value in old.reads]
         for value in old.writes:
             row = self._old.values[value]
             if row.alias_of is None:
                 boundary.writes.append(self._input_at(value))
                 continue
-            target = self._outside(row.alias_of)
+            target = self._value_outside(row.alias_of)
             was, name = self._old.values[row.alias_of].name, self._new.values[target].name
             boundary.writes.append(
                 self._new.add_value(name + row.name[len(was) :], 0, alias_of=target)
@@ -431,13 +432,13 @@ class _Writer:
                 at = self._short.place(known[own]) - later * run.period
                 if run.contains(at) and self._short.place(known[position]) == at:
                     return self._gradient(layers, known, own, later + layers.left_out)
-        return self._outside(known[position])
+        return self._value_outside(known[position])
 
     def _gradient(self, layers: _Layers, known: dict[int, int], own: int, later: int) -> int:
         """Returns the gradient of a constant of the layer ``later`` layers after the template."""
         value, next_value = known[own], known.get(own + layers.inputs)
         if next_value == value:
-            return self._outside(value)
+            return self._value_outside(value)
         _require(value in self._short.writer and next_value in self._short.writer)
         assert next_value is not None
         at, place = self._short.writer[value]
@@ -446,7 +447,7 @@ class _Writer:
         _require(at - next_at == run.period and place == next_place)
         # The gradient of the first layer comes last, at a known position.
         _require(self._short.place(known.get(own - layers.inputs, -1)) == at + run.period)
-        return self._value(self._at(at + run.period) - (later + 1) * run.period, place)
+        return self._value_at(self._new_position(at + run.period) - (later + 1) * run.period, place)
 
     def _sizes(self) -> None:
         old, new = self._old, self._new
@@ -462,12 +463,12 @@ class _Writer:
                     gradient = old.values[old.value_of[old.roots[node]]]
                     elements, each = node.meta["val"].numel(), node.meta["val"].element_size()
                     new.trained_bytes += count * gradient.bytes
-                    new.trained = _with(new.trained, elements, each, count)
+                    new.trained = _add_rows(new.trained, elements, each, count)
                     within = min(elements, gradient.bytes // each)
-                    new.optimized = _with(new.optimized, within, each, count)
+                    new.optimized = _add_rows(new.optimized, within, each, count)
 
 
-def _with(
+def _add_rows(
     rows: list[tuple[int, int, int]], elements: int, each: int, count: int
 ) -> list[tuple[int, int, int]]:
     """Returns the rows with ``count`` more tensors of a size."""
@@ -476,17 +477,18 @@ def _with(
     return [(*size, n) for size, n in sorted(counted.items()) if size[0]]
 
 
-def _form(graph: JointGraph, operation: Operation) -> object:
+def _shared_properties(graph: JointGraph, operation: Operation) -> object:
     """Returns the properties of an operation that must be equal in all periods."""
     rows = [graph.values[value] for value in operation.writes]
     if operation.node is None or any(row.alias_of is not None for row in rows):
         return operation.id
     writes = tuple((row.bytes, row.kind) for row in rows)
     facts = (operation.is_backward, operation.repeats, operation.is_random)
-    return operation.node.target, len(operation.reads), writes, _parts(operation.name)[0], facts
+    base, _ = _split_name(operation.name)
+    return operation.node.target, len(operation.reads), writes, base, facts
 
 
-def _parts(name: str) -> tuple[str, int]:
+def _split_name(name: str) -> tuple[str, int]:
     """Splits a name of FX: ``mm_12`` into ``mm`` and 12, and ``mm`` into ``mm`` and 0."""
     found = re.fullmatch(r"(.+)_(\d+)", name)
     return (found[1], int(found[2])) if found else (name, 0)
@@ -494,7 +496,7 @@ def _parts(name: str) -> tuple[str, int]:
 
 def _numbered(name: str, more: dict[str, int]) -> str:
     """Returns the name with its number raised by that of its prefix in ``more``."""
-    base, number = _parts(name)
+    base, number = _split_name(name)
     number += more.get(base, 0)
     return f"{base}_{number}" if number else base
 

@@ -56,7 +56,7 @@ def fold_layers(module: fx.GraphModule, inputs: Sequence[Any]) -> FoldedGraph | 
         return None
     gone = {node for part in parts for node in part.nodes}
     moved = {node: kept for part in parts for node, kept in part.moved.items()}
-    left = _without(module, gone, moved)
+    left = _remove_nodes(module, gone, moved)
     placeholders = zip(module.graph.find_nodes(op="placeholder"), inputs)
     kept_inputs = [value for node, value in placeholders if node not in gone]
     return FoldedGraph(left, kept_inputs, [part.repeat for part in parts])
@@ -111,8 +111,10 @@ class _Table:
         left_out = run.count - KEPT
         if left_out < _FARTHEST or not self._is_closed(run):
             return None
-        owned = [self._owned(run, number) for number in range(run.count)]
-        if len({len(inputs) for inputs in owned}) > 1 or not self._are_apart(run, owned):
+        owned = [self._exclusive_inputs(run, number) for number in range(run.count)]
+        if len({len(inputs) for inputs in owned}) > 1:
+            return None
+        if not self._have_exclusive_inputs(run, owned):
             return None
         gone = run.position(FRONT), run.position(FRONT + left_out)
         nodes = self.calls[gone[0] : gone[1]]
@@ -139,7 +141,7 @@ class _Table:
         outputs = {node for call in self.calls[run.start : last] for node in call.users}
         return all(node.op != "output" for node in outputs)
 
-    def _owned(self, run: Run, number: int) -> list[fx.Node]:
+    def _exclusive_inputs(self, run: Run, number: int) -> list[fx.Node]:
         """Returns the graph's inputs that only this period reads."""
         found: dict[fx.Node, None] = {}
         step = run.period if number + 1 < run.count else -run.period
@@ -150,7 +152,7 @@ class _Table:
                     found[read] = None
         return list(found)
 
-    def _are_apart(self, run: Run, owned: list[list[fx.Node]]) -> bool:
+    def _have_exclusive_inputs(self, run: Run, owned: list[list[fx.Node]]) -> bool:
         """Returns whether each period's inputs are read only by its own calls."""
         for number, inputs in enumerate(owned):
             own = range(run.position(number), run.position(number + 1))
@@ -160,7 +162,7 @@ class _Table:
         return True
 
 
-def _without(
+def _remove_nodes(
     module: fx.GraphModule, gone: set[fx.Node], moved: dict[fx.Node, fx.Node]
 ) -> fx.GraphModule:
     """Returns a copy without the nodes ``gone``; readers use their replacements in ``moved``."""

@@ -66,7 +66,7 @@ class Lowering(lowered_step.Decision):
         reason = inductor.why_not_promised(joint.module)
         if reason:
             raise EstimateError(f"the memory of Inductor's code is unknown: {reason}")
-        joint.captured = self._captured(joint)
+        joint.captured = self._capture(joint)
         request = Request(
             budget="100%",
             effort=self._effort,
@@ -86,7 +86,7 @@ class Lowering(lowered_step.Decision):
     def compiled(self, step: lowered_step.Step) -> None:
         raise AssertionError("nothing is compiled")
 
-    def _captured(self, joint: Joint) -> Any:
+    def _capture(self, joint: Joint) -> Any:
         static = joint.options.get("static_lifetime_input_indices")
         try:
             graph = capture(

@@ -106,7 +106,7 @@ class MeasuredStep:
                 lines.append(Line.exact("gradients", _sum(self.trained), _BY_FAKE_TENSORS))
             found = case.shard.at_a_time(step.model, case.precision.autocast)
             lines += [Line.ranged(name, row) for name, row in found.items() if row.most]
-            lines.append(_not_known("NCCL's buffers", "not known without the library"))
+            lines.append(_unknown_line("NCCL's buffers", "not known without the library"))
         return lines
 
     def outside(self) -> list[Line]:
@@ -147,7 +147,7 @@ class MeasuredStep:
     def _need_of(self, ran: Trace, source: str, simulated: Trace, added: list[Line]) -> Need:
         """Returns all lines. ``simulated`` includes the workspaces, whose lines are ``added``."""
         fixed, outside = self.fixed(), self.outside()
-        tensors = [*fixed, self._moment(ran, source)]
+        tensors = [*fixed, self._step_line(ran, source)]
         if self.case.reserve is not None:
             return Need(tensors, outside)
         workspace = outside[0].bytes
@@ -180,7 +180,7 @@ class MeasuredStep:
             known[0].source if len(known) == 1 else "; ".join(sources),
         )
 
-    def _moment(self, ran: Trace, source: str) -> Line:
+    def _step_line(self, ran: Trace, source: str) -> Line:
         """Returns the line of the larger peak: the backward pass's or the optimizer step's."""
         backward = peak(ran.events)[0]
         if backward >= self.optimizer_bytes():
@@ -198,5 +198,5 @@ def _sum(tensors: Iterable[Tensor]) -> int:
     return sum(tensor.nbytes for tensor in tensors)
 
 
-def _not_known(name: str, why: str) -> Line:
+def _unknown_line(name: str, why: str) -> Line:
     return Line(name, 0, 0, None, why)

@@ -83,7 +83,7 @@ class Construction(TorchFunctionMode):
         except Exception as error:
             name = reads_values(error)
             if name:
-                raise _reading(name) from error
+                raise _reading_error(name) from error
             name = sizes_by_values(error)
             if name:
                 raise EstimateError(
@@ -126,16 +126,16 @@ class Construction(TorchFunctionMode):
                     *args, **kwargs | ({"device": _CPU} if kwargs.get("device") else {})
                 )
         try:
-            found = self._called(function, args, kwargs)
+            found = self._call(function, args, kwargs)
         except RuntimeError as error:
-            values = self._computed(function, args, kwargs) if sizes_by_values(error) else None
+            values = self._compute_known(function, args, kwargs) if sizes_by_values(error) else None
             if values is None:
                 raise
-            return self._made_of(values)
+            return self._fake_like(values)
         self._note_values(function, args, kwargs, found)
         return found
 
-    def _made_of(self, values: Any) -> Any:
+    def _fake_like(self, values: Any) -> Any:
         """Returns fake tensors for results whose sizes depend on values."""
         leaves, back = private.flatten(values)
         made = [
@@ -148,7 +148,9 @@ class Construction(TorchFunctionMode):
         return back(made)
 
     def _read(self, function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
-        known: list[Any] = [self._known(arg) if isinstance(arg, Tensor) else arg for arg in args]
+        known: list[Any] = [
+            self._known_values(arg) if isinstance(arg, Tensor) else arg for arg in args
+        ]
         if not any(row is None for row, arg in zip(known, args) if isinstance(arg, Tensor)):
             with private.real_tensors():
                 known = [row.detach() if isinstance(row, Tensor) else row for row in known]
@@ -158,15 +160,15 @@ class Construction(TorchFunctionMode):
         if function in _CONDITIONS:
             self.are_assumed = True
             return False
-        raise _reading(function.__name__.strip("_"))
+        raise _reading_error(function.__name__.strip("_"))
 
-    def _known(self, tensor: Tensor) -> Tensor | None:
+    def _known_values(self, tensor: Tensor) -> Tensor | None:
         """Returns the tensor with its values, if they are known."""
         if not is_fake(tensor):
             return tensor
         return self._values[id(tensor)][1] if id(tensor) in self._values else None
 
-    def _called(self, function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+    def _call(self, function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         if function in (Tensor.share_memory_, Tensor.pin_memory):
             return args[0]
         elif function is Tensor.__deepcopy__ and not is_fake(args[0]):
@@ -189,11 +191,13 @@ class Construction(TorchFunctionMode):
         made = [row for row in _tensors(found) if is_fake(row)]
         if not made or any(row.numel() > _FEW for row in made):
             return
-        values = self._computed(function, args, kwargs)
+        values = self._compute_known(function, args, kwargs)
         if values is not None:
             self._keep(made, values)
 
-    def _computed(self, function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+    def _compute_known(
+        self, function: Callable[..., Any], args: Any, kwargs: dict[str, Any]
+    ) -> Any:
         """Calls the function with known values. Returns None if some values are unknown."""
         given = _tensors((args, kwargs))
         if function in _DRAWS and not given:
@@ -201,7 +205,7 @@ class Construction(TorchFunctionMode):
                 torch.manual_seed(0)  # So that the model is the same each time.
                 kwargs = {key: row for key, row in kwargs.items() if key != "generator"}
                 return function(*args, **kwargs)
-        known = [self._known(row) for row in given]
+        known = [self._known_values(row) for row in given]
         if any(row is None for row in known) or not (given or function in _RANGES):
             return None
         leaves, back = private.flatten((args, kwargs))
@@ -245,7 +249,7 @@ def _first_line(error: BaseException) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__).partition(". ")[0]
 
 
-def _reading(name: str) -> EstimateError:
+def _reading_error(name: str) -> EstimateError:
     return EstimateError(
         f"make_model reads values of a tensor by {name}(), but an estimate does not have them; "
         "compute them from Python numbers, or omit this"

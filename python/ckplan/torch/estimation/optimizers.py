@@ -89,7 +89,7 @@ def measure(
     """
     check(optimizer)
     if optimizer in _STATE_FROM_CKPLAN:
-        return _by_program(str(optimizer), parameters, master_weights)
+        return _state_by_program(str(optimizer), parameters, master_weights)
     way = IMPLEMENTATIONS[0]
     if callable(optimizer):
         name, make = "the caller's", optimizer
@@ -103,9 +103,9 @@ def measure(
         weights = _Weights(trained, master_weights)
         weights.take_gradients()
         made = make(weights.of_optimizer)
-        _choose(made, way)
+        _set_implementation(made, way)
         found.state = weights.copies() + _run_first(made, weights)
-        found.step = _run_again(made, weights)
+        found.step = _run_second(made, weights)
     return found
 
 
@@ -175,7 +175,7 @@ def _run_first(optimizer: torch.optim.Optimizer, weights: _Weights) -> list[int]
     return [_bytes(tensor) for tensor in _state(optimizer) if tensor.device.type == "cuda"]
 
 
-def _run_again(optimizer: torch.optim.Optimizer, weights: _Weights) -> list[Event]:
+def _run_second(optimizer: torch.optim.Optimizer, weights: _Weights) -> list[Event]:
     tracker = Tracker()
     kept = [*weights.tensors(), *_state(optimizer)]
     tracker.run(lambda _: weights.step(optimizer), kept)
@@ -194,7 +194,7 @@ def _state(optimizer: torch.optim.Optimizer) -> list[Tensor]:
     return list(found.values())
 
 
-def _choose(optimizer: torch.optim.Optimizer, way: str) -> None:
+def _set_implementation(optimizer: torch.optim.Optimizer, way: str) -> None:
     """Sets the optimizer's implementation, unless its creator set one.
 
     By default PyTorch updates all parameters on a GPU together (``foreach``), but it does not
@@ -216,7 +216,9 @@ def _bytes(tensor: Tensor) -> int:
     return tensor.untyped_storage().nbytes()
 
 
-def _by_program(name: str, parameters: Sequence[Tensor], master_weights: bool) -> OptimizerMemory:
+def _state_by_program(
+    name: str, parameters: Sequence[Tensor], master_weights: bool
+) -> OptimizerMemory:
     """Returns the state by the program: copies, and two averages for each parameter."""
     known = _STATE_FROM_CKPLAN[name]
     found = OptimizerMemory(name, f"ckplan --optimizer {known}")

@@ -27,7 +27,7 @@ class CannotInlineError(Exception):
 @contextlib.contextmanager
 def marked(model: nn.Module) -> Iterator[bool]:
     """Marks the classes of layers in long lists. Yields whether there are any."""
-    kinds = _kinds(model) if private.uses_regions_again() else {}
+    kinds = _count_layer_classes(model) if private.uses_regions_again() else {}
     own = {kind: vars(kind).get("forward") for kind in kinds}
     for kind, count in kinds.items():
         setattr(kind, "forward", private.region(kind.forward, count))
@@ -41,7 +41,7 @@ def marked(model: nn.Module) -> Iterator[bool]:
                 setattr(kind, "forward", forward)
 
 
-def _kinds(model: nn.Module) -> dict[type[nn.Module], int]:
+def _count_layer_classes(model: nn.Module) -> dict[type[nn.Module], int]:
     """Returns the classes with many layers in one list, and how many layers each has in all."""
     modules = list(model.modules())
     if any(isinstance(module, nn.modules.batchnorm._BatchNorm) for module in modules):
@@ -129,7 +129,7 @@ class _Writer:
         for own in inner.nodes:
             if own.op == "call_function" or own.op == "call_method":
                 made[own] = self._copy(own, made)
-                made[own].meta = _moved(own, node)
+                made[own].meta = _layer_metadata(own, node)
             elif own.op == "output":
                 return tuple(fx.map_arg(own.args[0], lambda read: made[read]))
             elif own.op != "placeholder":
@@ -137,7 +137,7 @@ class _Writer:
         raise CannotInlineError(f"{node.name} returns nothing")
 
 
-def _moved(node: fx.Node, call: fx.Node) -> dict[str, Any]:
+def _layer_metadata(node: fx.Node, call: fx.Node) -> dict[str, Any]:
     """Returns the metadata of a node, with the modules of the layer that the call is for."""
     meta = dict(node.meta)
     # These symbols belong to the traced layer. Each layer makes its own.

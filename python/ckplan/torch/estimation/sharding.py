@@ -77,7 +77,8 @@ class Shard:
 
 def _units(model: nn.Module) -> tuple[list[nn.Parameter], list[list[nn.Parameter]]]:
     """Returns the parameters outside of all units, and those of each unit."""
-    lists = list(_outermost(model, nn.ModuleList)) or list(_outermost(model, nn.Sequential))
+    lists = list(_outermost_lists(model, nn.ModuleList))
+    lists = lists or list(_outermost_lists(model, nn.Sequential))
     items = [item for found in lists for item in found.children()]
     units = [list(item.parameters()) for item in items]
     of_units = {id(parameter) for unit in units for parameter in unit}
@@ -85,12 +86,12 @@ def _units(model: nn.Module) -> tuple[list[nn.Parameter], list[list[nn.Parameter
     return root, [unit for unit in units if unit]
 
 
-def _outermost(module: nn.Module, kind: type[nn.Module]) -> Iterator[nn.Module]:
+def _outermost_lists(module: nn.Module, kind: type[nn.Module]) -> Iterator[nn.Module]:
     for child in module.children():
         if isinstance(child, kind):
             yield child
         else:
-            yield from _outermost(child, kind)
+            yield from _outermost_lists(child, kind)
 
 
 def _bytes(parameter: Tensor, compute: torch.dtype | None) -> int:

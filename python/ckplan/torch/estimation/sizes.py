@@ -81,7 +81,7 @@ class Search:
         rows: list[Largest] = []
         known = None
         for added in added_times:
-            known, row = self._sought(name, curve, added, known)
+            known, row = self._search(name, curve, added, known)
             if rows and rows[-1].value == row.value and row.value is not None:
                 # The plan of the row before is also within this limit, and is known to fit.
                 row = min(rows[-1], row, key=lambda one: one.need_bytes or 0)
@@ -89,7 +89,7 @@ class Search:
             rows.append(row)
         return rows
 
-    def _sought(
+    def _search(
         self, name: str, curve: _Polynomials, added: int | None, known: int | None
     ) -> tuple[int | None, Largest]:
         """Returns the largest value and its row.
@@ -99,7 +99,7 @@ class Search:
         """
         for _ in range(_ATTEMPTS):
             found = _largest(functools.partial(self._fits, curve, added), self._sizes[name], known)
-            row = self._checked(name, curve, added, found)
+            row = self._verified_row(name, curve, added, found)
             has_room = row.need_bytes is None or row.need_bytes <= self._case.memory_bytes
             if has_room or found == known:
                 break
@@ -109,7 +109,7 @@ class Search:
     def _fits(self, curve: _Polynomials, added: int | None, size: int) -> bool:
         return self._need(curve.at(size), added) <= self._case.memory_bytes
 
-    def _checked(
+    def _verified_row(
         self, name: str, curve: _Polynomials, added: int | None, value: int | None
     ) -> Largest:
         if value is None:
@@ -172,12 +172,12 @@ class _Polynomials:
         graph.values = [copy.copy(value) for value in graph.values]
         graph.operations = [copy.copy(operation) for operation in graph.operations]
         for position, value in enumerate(graph.values):
-            value.bytes = self._value([g.values[position].bytes for g in graphs], size)
+            value.bytes = self._interpolate([g.values[position].bytes for g in graphs], size)
         for position, operation in enumerate(graph.operations):
-            operation.cost = self._value([g.operations[position].cost for g in graphs], size)
+            operation.cost = self._interpolate([g.operations[position].cost for g in graphs], size)
         found.graph = graph
         found.workspaces = self._workspaces_at(size)
-        found.input_bytes = self._value([m.input_bytes for m in self._points], size)
+        found.input_bytes = self._interpolate([m.input_bytes for m in self._points], size)
         return found
 
     def _workspaces_at(self, size: int) -> list[Workspaces]:
@@ -185,7 +185,7 @@ class _Polynomials:
         nearest = min(self._workspaces, key=lambda known: (abs(known - size), known))
         return [one.scaled(size, nearest) for one in self._workspaces[nearest]]
 
-    def _value(self, known: Sequence[int], size: int) -> int:
+    def _interpolate(self, known: Sequence[int], size: int) -> int:
         """Evaluates the polynomial through the known values at a size; at least 0."""
         if len(set(known)) == 1:
             return known[0]

@@ -74,8 +74,8 @@ class Precision:
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """The options of tracing a step."""
+class _TracingSetup:
+    """How a step is traced."""
 
     precision: Precision
     loss: Callable[[Any], Tensor] | None
@@ -93,7 +93,7 @@ class Traced:
     joint: fx.GraphModule
     options: dict[str, Any]
     repeats: list[FoldedLayers]
-    asked: _Asked
+    setup: _TracingSetup
     differences: list[str]
     """How eager PyTorch differs from it."""
 
@@ -102,7 +102,7 @@ class Traced:
         static = self.options.get("static_lifetime_input_indices")
         parameters = None if static is None else set(static)
         outputs = self.options["num_fwd_outputs"]
-        bounds = self.asked.bounds
+        bounds = self.setup.bounds
         graph = capture(self.joint, outputs, parameters, arriving=arriving, bounds=bounds)
         if not self.repeats:
             return graph
@@ -136,7 +136,7 @@ class Step:
             raise EstimateError(f"the step of {self.name} cannot be planned: {error}") from error
         for operation in graph.operations:
             operation.module = self._module(operation.module)
-        if self.traced.asked.holds:
+        if self.traced.setup.holds:
             hold_results(graph)
         return graph
 
@@ -165,12 +165,12 @@ class _Training(nn.Module):
 
     ROOT = "model"
 
-    def __init__(self, model: nn.Module, asked: _Asked):
+    def __init__(self, model: nn.Module, setup: _TracingSetup):
         super().__init__()
         self.model = model
-        self._loss = loss_of if asked.loss is None else asked.loss
-        self._autocast = asked.precision.autocast
-        self._holds = asked.holds
+        self._loss = loss_of if setup.loss is None else setup.loss
+        self._autocast = setup.precision.autocast
+        self._holds = setup.holds
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         if self._autocast is None:
@@ -207,9 +207,9 @@ def trace_step(
     UnboundedSizeError, MissingKernelError, TypeError.
     """
     call = _fake_call(make_model, example_inputs, precision)
-    asked = _Asked(precision, loss, bounds, returns == "all", is_on_gpu)
+    setup = _TracingSetup(precision, loss, bounds, returns == "all", is_on_gpu)
     with kernels_of_triton(), attention.shapes():
-        traced = _trace_joint(call, asked)
+        traced = _trace_joint(call, setup)
     name = type(call.model).__name__
     return Step(traced, call.model, call.tensors(), name, call.are_values_assumed)
 
@@ -227,8 +227,8 @@ def call_backend(
     ``is_done`` returns whether the backend has its result; it may then end by any exception. Raises
     the same errors as ``trace_step``.
     """
-    asked = _Asked(precision, loss, bounds=None, holds=False)
-    _run(_fake_call(make_model, example_inputs, precision), asked, backend, is_done)
+    setup = _TracingSetup(precision, loss, bounds=None, holds=False)
+    _run_step(_fake_call(make_model, example_inputs, precision), setup, backend, is_done)
 
 
 @dataclass(frozen=True)
@@ -280,13 +280,13 @@ def _fake_call(
     return _FakeCall(mode, model, args, kwargs, producer.are_assumed)
 
 
-def _trace_joint(call: _FakeCall, asked: _Asked) -> Traced:
+def _trace_joint(call: _FakeCall, setup: _TracingSetup) -> Traced:
     found: list[Traced] = []
 
     def backend(module: fx.GraphModule, inputs: list[Any]) -> Any:
-        if is_marked and not _may_be_shorter(module, asked.bounds):
+        if is_marked and not _may_be_shorter(module, setup.bounds):
             raise regions.CannotInlineError("bounds by symbol need the numbers of all layers")
-        traced = _traced(*regions.inlined(module, inputs), asked)
+        traced = _trace_graph(*regions.inlined(module, inputs), setup)
         if traced is None:
             return module.forward
         found.append(traced)
@@ -295,23 +295,23 @@ def _trace_joint(call: _FakeCall, asked: _Asked) -> Traced:
     # If TorchDynamo cannot trace the layers only once, it traces the whole model.
     with regions.marked(call.model) as is_marked, contextlib.suppress(Exception):
         if is_marked:
-            _call_compiled(call, asked, backend)
+            _call_compiled(call, setup, backend)
     if found:
         return found[0]
     is_marked = False
-    _run(call, asked, backend, lambda: bool(found))
+    _run_step(call, setup, backend, lambda: bool(found))
     return found[0]
 
 
-def _run(
+def _run_step(
     call: _FakeCall,
-    asked: _Asked,
+    setup: _TracingSetup,
     backend: Callable[[fx.GraphModule, list[Any]], Any],
     is_done: Callable[[], bool],
 ) -> None:
     name = type(call.model).__name__
     try:
-        _call_compiled(call, asked, backend)
+        _call_compiled(call, setup, backend)
     except Exception as error:
         missing = missing_kernel(str(error))
         if missing is not None:
@@ -320,7 +320,7 @@ def _run(
         if isinstance(inner, EstimateError):
             raise inner from None
         if not is_done():
-            why = f"{name} cannot be traced as one graph: {_first(error)}{remedy(str(error))}"
+            why = f"{name} cannot be traced as one graph: {_first_lines(error)}{remedy(str(error))}"
             raise EstimateError(why) from error
     if not is_done() and not any(row.requires_grad for row in call.model.parameters()):
         raise EstimateError(f"{name} has nothing to train: no parameter requires a gradient")
@@ -333,10 +333,10 @@ def _run(
 
 def _call_compiled(
     call: _FakeCall,
-    asked: _Asked,
+    setup: _TracingSetup,
     backend: Callable[[fx.GraphModule, list[Any]], Any],
 ) -> None:
-    training = _Training(call.model, asked)
+    training = _Training(call.model, setup)
     compiled = torch.compile(training, backend=backend, dynamic=False, fullgraph=True)
     with (
         call.mode,
@@ -348,22 +348,22 @@ def _call_compiled(
         compiled(*call.args, **call.kwargs)
 
 
-def _traced(module: fx.GraphModule, inputs: list[Any], asked: _Asked) -> Traced | None:
+def _trace_graph(module: fx.GraphModule, inputs: list[Any], setup: _TracingSetup) -> Traced | None:
     """Returns the joint graph of a TorchDynamo graph; None if nothing is trained.
 
     It has only a few of the equal layers if the others can be restored.
     """
     differences = eager.differences(module)
-    if asked.is_on_gpu:
+    if setup.is_on_gpu:
         attention.fuse(module)
-    may_be = _may_be_shorter(module, asked.bounds) and not updates_buffers(module)
+    may_be = _may_be_shorter(module, setup.bounds) and not updates_buffers(module)
     short = fold_layers(module, inputs) if may_be else None
     if short is not None:
-        found = _joint(short.module, short.inputs, short.repeats, asked, differences)
+        found = _trace_backward(short.module, short.inputs, short.repeats, setup, differences)
         with contextlib.suppress(UnsupportedGraphError):
             if found is not None and found.graph(arriving=False):
                 return found
-    return _joint(module, inputs, [], asked, differences)
+    return _trace_backward(module, inputs, [], setup, differences)
 
 
 def _may_be_shorter(module: fx.GraphModule, bounds: Bounds | None) -> bool:
@@ -373,20 +373,20 @@ def _may_be_shorter(module: fx.GraphModule, bounds: Bounds | None) -> bool:
     return are_by_code(bounds) or not any(depends_on_data(node) for node in nodes)
 
 
-def _joint(
+def _trace_backward(
     module: fx.GraphModule,
     inputs: list[Any],
     repeats: list[FoldedLayers],
-    asked: _Asked,
+    setup: _TracingSetup,
     differences: list[str],
 ) -> Traced | None:
     found: list[Traced] = []
 
     def partition(joint: fx.GraphModule, _: Any, **options: Any) -> Any:
         # No gradients arrive for the results that the caller holds besides the loss.
-        if asked.holds:
+        if setup.holds:
             joint = without_gradients(joint, tangents_beyond_loss(joint))
-        found.append(Traced(joint, options, repeats, asked, differences))
+        found.append(Traced(joint, options, repeats, setup, differences))
         raise _Done
 
     backend = private_autograd.aot_autograd(
@@ -446,7 +446,7 @@ def _default_type(dtype: torch.dtype) -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-def _first(error: BaseException) -> str:
+def _first_lines(error: BaseException) -> str:
     """Returns the first lines of PyTorch's error message, as one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return " ".join(lines[:3])[:400] or type(error).__name__

@@ -185,7 +185,7 @@ def _convolution(
     """Returns the convolution as PyTorch passes it on, with two or three dimensions."""
     x, w, y = (tuple(tensor.shape) for tensor in tensors)
     dimensions = len(x) - 2
-    strides, padding, dilations = (_each(values, dimensions) for values in windows)
+    strides, padding, dilations = (_per_dimension(values, dimensions) for values in windows)
     if dimensions == 1:
         x, w, y = (shape[:2] + (1,) + shape[2:] for shape in (x, w, y))
         strides, padding, dilations = (1, *strides), (0, *padding), (1, *dilations)
@@ -194,7 +194,7 @@ def _convolution(
     return Convolution(type, x_row, w_row, y_row, strides, padding, dilations)
 
 
-def _each(values: Any, dimensions: int) -> tuple[int, ...]:
+def _per_dimension(values: Any, dimensions: int) -> tuple[int, ...]:
     """Returns one value for each dimension; a single value holds for all of them."""
     return tuple(values) if len(values) == dimensions else tuple(values) * dimensions
 

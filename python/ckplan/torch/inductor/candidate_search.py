@@ -162,7 +162,7 @@ class Search:
             if fused in smallest:
                 return
             found = self._latest(fused) or found
-            limit = _less(found, most)
+            limit = _next_limit(found, most)
             tried = self._try(Recipe(PLAN, limit, near=True, fused=fused))
             if tried is not None and self._fits(tried):
                 return
@@ -204,7 +204,7 @@ class Search:
         drawing = Recipe(PLAN, int(_DRAWN * most), near=True, fused=True, draws=True)
         found = self._try(drawing)
         if found is not None and not self._fits(found):
-            self._try(dataclasses.replace(drawing, value=_less(found, most)))
+            self._try(dataclasses.replace(drawing, value=_next_limit(found, most)))
 
     def _try_another(self, most: int) -> bool:
         """Tries another plan that may be faster, and returns whether there was one."""
@@ -221,12 +221,13 @@ class Search:
         """Returns the limit of another plan of a kind that may be faster; 0 if there is none."""
         latest = self._latest(fused)
         if latest is None and not self._takes_at_most(_SLOW):
-            return _less(None, most)
+            return _next_limit(None, most)
         latest = latest or self._latest(not fused)
         if latest is None:
             return 0
         if not self._fits(latest):
-            return _less(latest, most) if latest.cost < (1 - _NARROW) * self.best().cost else 0
+            is_faster = latest.cost < (1 - _NARROW) * self.best().cost
+            return _next_limit(latest, most) if is_faster else 0
         if latest.peak_bytes > (1 - _NARROW) * most:
             return 0
         assert latest.plan is not None
@@ -238,7 +239,7 @@ class Search:
         return self.best().cost <= factor * self.tried[0].cost
 
 
-def _less(found: Candidate | None, most: int) -> int:
+def _next_limit(found: Candidate | None, most: int) -> int:
     """Returns the limit of the next plan, after one that needed too much."""
     enough = most
     if found is not None and found.plan is not None:

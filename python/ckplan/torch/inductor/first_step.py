@@ -47,27 +47,27 @@ class FirstStep:
         if is_any_fake(arguments):  # DistributedDataParallel compiles its next bucket.
             return self._calls[0](arguments)
         if self._has_begun:
-            self._end()
+            self._restore()
             return self._calls[0](arguments)
         self._has_begun = True
-        with _counting(self._counter, self._modules[0].names):
+        with _count_allocations(self._counter, self._modules[0].names):
             results = self._counter.run(self._calls[0], arguments)
         self._counter.forget_dead()  # Storages that the wrapper held until its end.
         self._num_saved = len(results) - self._num_outputs
         return results
 
     def _backward(self, arguments: list[Any]) -> Any:
-        self._end()
+        self._restore()
         self._counter.forget_dead()
         self._counter.hold(arguments[self._num_saved :])
-        with _counting(self._counter, self._modules[1].names):
+        with _count_allocations(self._counter, self._modules[1].names):
             gradients = self._counter.run(self._calls[1], arguments)
         self._counter.leave_out(gradients[i] for i in self._apart if i < len(gradients))
         peak = peak_bytes(self._counter.events(), self._within)
         self._measured(peak, private.keeps_graph())
         return gradients
 
-    def _end(self) -> None:
+    def _restore(self) -> None:
         for module, call in zip(self._modules, self._calls):
             module.run = call
 
@@ -79,10 +79,10 @@ def copy_retained(step: lowered_step.Step, retained: Callable[[], None]) -> None
     """
     for wrapper in step.wrappers:
         if wrapper.is_backward and wrapper.module is not None:
-            wrapper.module.run = _keeping(wrapper.module.run, step.reused, retained)
+            wrapper.module.run = _copy_reused(wrapper.module.run, step.reused, retained)
 
 
-def _keeping(
+def _copy_reused(
     run: lowered_step.Call, reused: Collection[int], retained: Callable[[], None]
 ) -> lowered_step.Call:
     def keeping(arguments: list[Any]) -> Any:
@@ -96,7 +96,7 @@ def _keeping(
 
 
 @contextlib.contextmanager
-def _counting(counter: Counter, names: dict[str, Any]) -> Iterator[None]:
+def _count_allocations(counter: Counter, names: dict[str, Any]) -> Iterator[None]:
     """Makes a wrapper's allocating functions count their allocations."""
     own = {name: made for name, made in names.items() if name.startswith("empty_strided_")}
     for name, made in own.items():

@@ -60,7 +60,7 @@ class Groups:
         for operation in graph.operations:
             self._members[self._head[operation.id]].append(operation.id)
         self._heads = sorted(self._members)
-        self.graph = self._contracted()
+        self.graph = self._contract()
 
     def expanded(self, plan: Plan) -> Plan:
         """Converts a plan of ``graph`` to steps of the whole graph."""
@@ -74,14 +74,14 @@ class Groups:
         return (
             (operation.is_backward == reader.is_backward or is_mask)
             and all(_can_join(each, self._graph) for each in (operation, reader))
-            and all(self._is_plain(value) for value in operation.writes)
+            and all(self._is_simple(value) for value in operation.writes)
         )
 
-    def _is_plain(self, value: int) -> bool:
+    def _is_simple(self, value: int) -> bool:
         known = self._graph.values[value]
         return known.kind == VALUE and known.alias_of is None
 
-    def _contracted(self) -> JointGraph:
+    def _contract(self) -> JointGraph:
         graph = self._graph
         kept = [value for value in graph.values if value.id not in self._inner]
         place = {value.id: position for position, value in enumerate(kept)}
@@ -106,8 +106,8 @@ class Groups:
     def _group(self, position: int, place: dict[int, int]) -> Operation:
         """Returns the operation that stands for a group."""
         members = [self._graph.operations[id] for id in self._members[self._heads[position]]]
-        reads = _unique(place.get(value) for each in members for value in each.reads)
-        writes = _unique(place.get(value) for each in members for value in each.writes)
+        reads = _distinct_places(place.get(value) for each in members for value in each.reads)
+        writes = _distinct_places(place.get(value) for each in members for value in each.writes)
         return dataclasses.replace(
             members[-1],
             id=position,
@@ -136,6 +136,6 @@ def _can_join(operation: Operation, graph: JointGraph) -> bool:
     )
 
 
-def _unique(places: Iterable[int | None]) -> list[int]:
+def _distinct_places(places: Iterable[int | None]) -> list[int]:
     """Returns the distinct places in order, without None, which stands for inner values."""
     return list(dict.fromkeys(place for place in places if place is not None))

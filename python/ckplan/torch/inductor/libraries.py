@@ -46,9 +46,9 @@ def compiled(kernels: Iterable[CppKernel], compile: Compile, threads: int) -> li
     """
     kernels = list(kernels)
     known: dict[CppKernel, Kernel] = {}
-    libraries = _divided(filter(_can_share, dict.fromkeys(kernels)), threads)
+    libraries = _divide_kernels(filter(_can_share, dict.fromkeys(kernels)), threads)
     try:
-        functions = compile([_joined(library) for library in libraries])
+        functions = compile([_join_kernels(library) for library in libraries])
         for library, function in zip(libraries, functions):
             known.update(_parts(library, function))
     except RuntimeError:
@@ -63,7 +63,7 @@ def _can_share(kernel: CppKernel) -> bool:
     return pointers and len(_ENTRY.findall(kernel.text)) == 1
 
 
-def _divided(kernels: Iterable[CppKernel], count: int) -> list[list[CppKernel]]:
+def _divide_kernels(kernels: Iterable[CppKernel], count: int) -> list[list[CppKernel]]:
     """Divides kernels among at most ``count`` libraries with about equal compile times."""
     libraries: list[list[CppKernel]] = [[] for _ in range(max(1, count))]
     lengths = [0] * len(libraries)
@@ -74,12 +74,12 @@ def _divided(kernels: Iterable[CppKernel], count: int) -> list[list[CppKernel]]:
     return [library for library in libraries if library]
 
 
-def _joined(library: list[CppKernel]) -> CppKernel:
+def _join_kernels(library: list[CppKernel]) -> CppKernel:
     """Returns a kernel that calls the library's kernel whose number is its first argument.
 
     The called kernel gets the last arguments.
     """
-    count = _most(library)
+    count = _max_parameters(library)
     includes, texts, cases = {}, [], []
     for number, kernel in enumerate(library):
         includes.update(dict.fromkeys(_INCLUDE.findall(kernel.text)))
@@ -106,11 +106,11 @@ def _parts(library: list[CppKernel], function: Kernel) -> dict[CppKernel, Kernel
         unused = torch.empty(1)
     return {
         kernel: functools.partial(
-            function, number, *[unused] * (_most(library) - len(kernel.types))
+            function, number, *[unused] * (_max_parameters(library) - len(kernel.types))
         )
         for number, kernel in enumerate(library)
     }
 
 
-def _most(library: list[CppKernel]) -> int:
+def _max_parameters(library: list[CppKernel]) -> int:
     return max(len(kernel.types) for kernel in library)

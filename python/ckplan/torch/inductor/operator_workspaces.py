@@ -79,13 +79,13 @@ def _on_cpu(call: OperatorCall) -> int:
     args, kwargs = example_arguments(call)
     with private.allocations() as changes:
         result = call.operator(*args, **kwargs)
-    made = _made(result, (args, kwargs))
+    made = _new_storages(result, (args, kwargs))
     apart = [made.pop(position) for position in call.apart if position in made]
-    peaks = sum(_peak(_without(apart, thread)) for thread in changes)
+    peaks = sum(_peak(_remove_results(apart, thread)) for thread in changes)
     return max(0, peaks - sum(made.values()))
 
 
-def _without(apart: list[int], changes: list[int]) -> list[int]:
+def _remove_results(apart: list[int], changes: list[int]) -> list[int]:
     """Returns the changes without the allocations of results with these sizes.
 
     If several allocations of a size stay, the last one counts as the result.
@@ -119,12 +119,12 @@ def _on_cuda(call: OperatorCall) -> int:
     torch.cuda.reset_peak_memory_stats()
     result = call.operator(*args, **kwargs)
     peak = torch.cuda.max_memory_allocated() - before
-    made = _made(result, (args, kwargs))
+    made = _new_storages(result, (args, kwargs))
     apart = sum(-(-made.get(position, 0) // CUDA_UNIT) * CUDA_UNIT for position in call.apart)
     return max(0, peak - (torch.cuda.memory_allocated() - before - apart))
 
 
-def _made(result: Any, arguments: Any) -> dict[int, int]:
+def _new_storages(result: Any, arguments: Any) -> dict[int, int]:
     """Returns the bytes of each new storage of the result, by the position of its first tensor."""
     known = {tensor.untyped_storage().data_ptr() for tensor in _tensors(arguments)}
     made = {}

@@ -64,7 +64,7 @@ class PartDecision(lowered_step.Decision):
         self._chosen = None
         reason = private.settings_not_promised()
         if reason:
-            return self._not_lowered(reason)
+            return self._plan_partitioner(reason)
         plain = lower(joint.plain, lowered_step.Flags())
         entry = self._begin()
         if entry is None:
@@ -89,7 +89,7 @@ class PartDecision(lowered_step.Decision):
             return None
         return entry
 
-    def _not_lowered(self, reason: str) -> lowered_step.Partition:
+    def _plan_partitioner(self, reason: str) -> lowered_step.Partition:
         """Returns a partitioner that follows a plan of the graph's operators, without a promise."""
 
         def partition(module: fx.GraphModule, inputs: Any, **options: Any) -> Any:
@@ -150,12 +150,12 @@ class PartDecision(lowered_step.Decision):
         evaluation = Evaluation(joint, backend.request, lower)
         plain = evaluation.candidate(Recipe(PLAIN), plain_step, None)
         best, rounds = self._search(evaluation, plain, limit)
-        most = _most(limit, plain)
+        most = _limit_bytes(limit, plain)
         if most is not None and best.peak_bytes > most:
             # A later request for exactly these bytes gets this decision.
             CachedChoice(joint.captured, backend.request, best.peak_bytes).store(best)
             CachedChoice(joint.captured, backend.request).refuse(most, best, rounds)
-            error = _infeasible(backend.request.words(), best, plain, most, rounds)
+            error = _infeasible_error(backend.request.words(), best, plain, most, rounds)
             if not is_divided:
                 raise error
             entry.note = f"it needs at least {best.peak_bytes} bytes, and is planned within that"
@@ -186,7 +186,7 @@ class PartDecision(lowered_step.Decision):
             quick = evaluation(Recipe(PLAN, "min", near=True))
             rows = [plain] if quick is None else [plain, quick]
             return min(rows, key=lambda row: row.peak_bytes), len(rows)
-        most = evaluation.most = _most(limit, plain)
+        most = evaluation.most = _limit_bytes(limit, plain)
         kept = CachedChoice(self._joint.captured, request, limit)
         again = kept.take(evaluation.apart(), plain, most)
         if again is not None:
@@ -210,14 +210,14 @@ class PartDecision(lowered_step.Decision):
         return ChosenStep(entry, Recipe(PLAN, plan.peak_bytes), plan)
 
 
-def _most(limit: int | str, plain: Candidate) -> int | None:
+def _limit_bytes(limit: int | str, plain: Candidate) -> int | None:
     """Returns a limit in bytes; shares are of plain Inductor's peak. None means the minimum."""
     if isinstance(limit, str) and limit.endswith("%"):
         return int(plain.peak_bytes * float(limit[:-1]) / 100)
     return None if limit == "min" else int(limit)
 
 
-def _infeasible(
+def _infeasible_error(
     words: str, best: Candidate, plain: Candidate, most: int, rounds: int
 ) -> ckplan.InfeasibleError:
     message = (

@@ -131,14 +131,14 @@ def replay(step: lowered_step.Step, apart: Collection[int]) -> Replay:
     forward = wrapper.load(step.forward, counter.note_kernel)
     backward = wrapper.load(step.backward, counter.note_kernel)
     with torch.no_grad(), private.real_tensors(), fake_mode():
-        outputs = list(counter.run(forward, [_like(value) for value in step.forward.inputs]))
+        outputs = list(counter.run(forward, [_fake_like(value) for value in step.forward.inputs]))
         del outputs[: step.num_updated]
         kept = step.num_outputs - step.num_updated
         results, saved = outputs[:kept], outputs[kept:]
         del outputs
         counter.forget_dead()
         saved_bytes = counter.live_bytes
-        brought = [_like(value) for value in step.backward.inputs[len(saved) :]]
+        brought = [_fake_like(value) for value in step.backward.inputs[len(saved) :]]
         counter.hold(brought)
         held = [tensor for tensor in tensors_in(brought) if is_held_by_caller(tensor)]
         saved += brought
@@ -162,7 +162,7 @@ def peak_bytes(events: Iterable[tuple[int, str | None]], within: Mapping[str, in
     return peak
 
 
-def _like(value: Any) -> Any:
+def _fake_like(value: Any) -> Any:
     """Returns a fake tensor with the form of another one."""
     if not isinstance(value, torch.Tensor):
         raise NotReplayedError(f"the wrapper takes {value!r}, which is not a tensor")
@@ -208,13 +208,13 @@ class Counter(Tracker):
         return -(-size // CUDA_UNIT) * CUDA_UNIT
 
     def note_kernel(self, kernel: Kernel, args: tuple[Any, ...]) -> None:
-        self._calls.append(KernelCall(kernel, _formed(args)))
+        self._calls.append(KernelCall(kernel, _to_forms(args)))
 
     def note_call(self, operator: Any, args: Any, kwargs: Any, result: Any) -> None:
-        named = tuple((name, _formed(value)) for name, value in sorted(kwargs.items()))
+        named = tuple((name, _to_forms(value)) for name, value in sorted(kwargs.items()))
         storages = [self._numbers.get(storage_key(each), -1) for each in tensors_in(result)]
         self._marks.append((len(self._calls), len(self._changes), storages))
-        self._calls.append(OperatorCall(operator, _formed(args), named, _formed(result)))
+        self._calls.append(OperatorCall(operator, _to_forms(args), named, _to_forms(result)))
 
     def calls(self) -> list[OperatorCall | KernelCall]:
         """Returns all calls in order. Call it after ``leave_out``."""
@@ -253,11 +253,11 @@ class Counter(Tracker):
         return self._is_on_gpu and number >= 0 and self._devices[number] == "cpu"
 
 
-def _formed(value: Any) -> Any:
+def _to_forms(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return form_of(value)
     if isinstance(value, list | tuple):
-        return tuple(_formed(item) for item in value)
+        return tuple(_to_forms(item) for item in value)
     return value
 
 

@@ -46,7 +46,7 @@ def compare(snapshot: Snapshot, plan: Planned, step: int | None = None) -> Compa
     """
     found = windows(snapshot.events)
     sizes = [version.bytes for version in plan.versions]
-    chosen = _chosen(snapshot, found, sizes, step)
+    chosen = _choose_window(snapshot, found, sizes, step)
     matched = _Matched(snapshot, found[chosen], plan)
     if not matched.pairs:
         raise SnapshotError(
@@ -55,7 +55,9 @@ def compare(snapshot: Snapshot, plan: Planned, step: int | None = None) -> Compa
     return _SideBySide(matched, plan).comparison(snapshot, chosen, len(found))
 
 
-def _chosen(snapshot: Snapshot, found: list[Window], sizes: list[int], step: int | None) -> int:
+def _choose_window(
+    snapshot: Snapshot, found: list[Window], sizes: list[int], step: int | None
+) -> int:
     if not found:
         raise SnapshotError("its history has no allocation outside of an optimizer's step")
     if step is not None:
@@ -142,7 +144,7 @@ class _SideBySide:
     def __init__(self, matched: _Matched, plan: Planned):
         self._matched, self._plan = matched, plan
         self._of_recorded = {allocation: v for v, allocation in matched.pairs.items()}
-        self._peak_event, self._peak_bytes = _most(matched)
+        self._peak_event, self._peak_bytes = _find_peak(matched)
         self._peak_moment = matched.of_event(self._peak_event)
 
     def comparison(self, snapshot: Snapshot, step: int, steps: int) -> Comparison:
@@ -159,8 +161,8 @@ class _SideBySide:
             planned=len(plan.versions),
             recorded=len(matched.recorded),
             matched=len(matched.pairs),
-            before_bytes=_before(snapshot, matched.window),
-            reserved_bytes=_reserved(snapshot, matched.window),
+            before_bytes=_bytes_before(snapshot, matched.window),
+            reserved_bytes=_reserved_peak(snapshot, matched.window),
             apart_bytes=apart,
             planned_peak=planned_peak,
             recorded_peak=recorded_peak,
@@ -295,7 +297,7 @@ class _SideBySide:
         )
 
 
-def _most(matched: _Matched) -> tuple[int, int]:
+def _find_peak(matched: _Matched) -> tuple[int, int]:
     """Returns the event at which the step has the most bytes in memory, and these bytes."""
     changes = [(row.made, row.bytes) for row in matched.recorded]
     changes += [(row.freed, -row.bytes) for row in matched.recorded]
@@ -307,7 +309,7 @@ def _most(matched: _Matched) -> tuple[int, int]:
     return at, most
 
 
-def _before(snapshot: Snapshot, window: Window) -> int:
+def _bytes_before(snapshot: Snapshot, window: Window) -> int:
     live = snapshot.bytes_before()
     for event in snapshot.events[: window.begin]:
         if event.action == ALLOC:
@@ -317,7 +319,7 @@ def _before(snapshot: Snapshot, window: Window) -> int:
     return live
 
 
-def _reserved(snapshot: Snapshot, window: Window) -> int:
+def _reserved_peak(snapshot: Snapshot, window: Window) -> int:
     """Returns the peak of the segments' bytes while a step runs."""
     live = sum(segment.bytes for segment in snapshot.segments)
     most = live if window.end == len(snapshot.events) else 0

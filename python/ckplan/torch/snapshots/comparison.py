@@ -169,7 +169,7 @@ def _modules(found: Comparison) -> str:
         name = printable(row.name) or "(outside of modules)"
         both = size(row.planned_bytes), size(row.recorded_bytes)
         rows.append([name, *both, _signed(row.recorded_bytes - row.planned_bytes)])
-    return "\n".join([*table(rows, right=(1, 2, 3)), *_rest(len(differing))])
+    return "\n".join([*table(rows, right=(1, 2, 3)), *_others_text(len(differing))])
 
 
 def _steps(found: Comparison) -> str:
@@ -182,10 +182,10 @@ def _steps(found: Comparison) -> str:
         where = f" ({printable(row.place)})" if row.place else ""
         at_peak = "yes" if row.is_at_peak else ""
         rows.append([runs, row.cause, size(row.bytes), at_peak, _named(row) + where])
-    return "\n".join([*table(rows, right=(2,)), *_rest(len(found.partings))])
+    return "\n".join([*table(rows, right=(2,)), *_others_text(len(found.partings))])
 
 
-def _rest(count: int) -> list[str]:
+def _others_text(count: int) -> list[str]:
     return [f"  [{count - _ROWS} others]"] if count > _ROWS else []
 
 

@@ -180,12 +180,12 @@ def _used_before(snapshot: Snapshot) -> dict[int, int]:
         elif event.action == FREE:
             found[event.address] = -(-event.bytes // MIN_BLOCK) * MIN_BLOCK
             asked.add(event.address)
-    for address, rest in _rests(snapshot.events, {at: found[at] for at in asked}).items():
+    for address, rest in _remainders(snapshot.events, {at: found[at] for at in asked}).items():
         found[address] += rest
     return found
 
 
-def _rests(events: list[Event], used: dict[int, int]) -> dict[int, int]:
+def _remainders(events: list[Event], used: dict[int, int]) -> dict[int, int]:
     """Returns how much larger these blocks are than requested, where that can be inferred.
 
     In the pool of large blocks, a remainder of up to 1 MiB stays part of its block, and events do

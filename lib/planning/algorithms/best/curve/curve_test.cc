@@ -105,11 +105,11 @@ TEST_CASE("curve: a bound line rounds up to whole costs, and back to whole bytes
   CHECK(line.CostWithin(0) == 18);
   CHECK(line.CostWithin(17) == 1);
   CHECK(line.CostWithin(18) == 0);
-  CHECK(line.LeastBudget(0) == 18);
-  CHECK(line.LeastBudget(10) == 8);
-  CHECK(line.LeastBudget(18) == 0);
+  CHECK(line.MinBudgetFor(0) == 18);
+  CHECK(line.MinBudgetFor(10) == 8);
+  CHECK(line.MinBudgetFor(18) == 0);
   for (int64_t cost = 0; cost < 20; ++cost) {
-    const int64_t least = line.LeastBudget(cost);
+    const int64_t least = line.MinBudgetFor(cost);
     CHECK(line.CostWithin(least) <= cost);
     if (least > 0) CHECK(line.CostWithin(least - 1) > cost);
   }
@@ -223,7 +223,7 @@ TEST_CASE("curve: for whatever moments and prices, no bound is above the optimum
       const auto ties = trial % 2 == 0 ? NestedNetwork::Ties::kKeep : NestedNetwork::Ties::kBreak;
       const BoundLine line = network.Cut(RandomPrices(&instance.rng, network), ties);
       REQUIRE(line.CostWithin(instance.budget) <= added);
-      REQUIRE(line.LeastBudget(added) <= instance.budget);
+      REQUIRE(line.MinBudgetFor(added) <= instance.budget);
       ++tested;
     }
     // Random prices rarely give the highest bound. The best price of one moment often does.

@@ -23,10 +23,10 @@ class SpareReruns {
   SpareReruns(const RunProblem& problem, const Runs& runs, int64_t budget)
       : problem_(problem), budget_(budget), sequence_(problem, runs) {}
 
-  Runs LeftOut() && {
+  Runs Run() && {
     for (int pass = 0; pass < kMaxPasses && sequence_.peak() <= budget_; ++pass) {
       bool is_any = false;
-      for (const int32_t op : DearestFirst()) {
+      for (const int32_t op : SortByCostPerByte()) {
         PollStop();
         is_any |= LeaveOutOneOf(op);
       }
@@ -36,7 +36,7 @@ class SpareReruns {
   }
 
  private:
-  std::vector<int32_t> DearestFirst() const {
+  std::vector<int32_t> SortByCostPerByte() const {
     const std::span<const int32_t> repeated = sequence_.Repeated();
     std::vector<int32_t> ops(repeated.begin(), repeated.end());
     const auto bytes = [&](int32_t op) {
@@ -95,7 +95,7 @@ class Staying {
   Staying(const RunProblem& problem, std::span<const OpId> order, const NestedNetwork& network)
       : problem_(problem),
         network_(network),
-        kept_(network.KeptByMoment()),
+        kept_(network.ListKeptByMoment()),
         position_(At(problem.op_count), static_cast<int32_t>(order.size())),
         seen_(At(problem.value_count), 0) {
     for (size_t i = 0; i < order.size(); ++i) {
@@ -103,13 +103,13 @@ class Staying {
     }
   }
 
-  std::vector<std::vector<bool>> ByMoment() && {
+  std::vector<std::vector<bool>> Run() && {
     std::vector<std::vector<bool>> staying(kept_.size());
     for (size_t moment = kept_.size(); moment-- > 0;) {
       staying[moment] = network_.is_certain(moment);
       for (const int32_t value : kept_[moment]) staying[moment][At(value)] = true;
       for (const int32_t value : unrepeatable_) staying[moment][At(value)] = true;
-      if (moment > 0) NeedBefore(moment);
+      if (moment > 0) AddNeededBefore(moment);
     }
     return staying;
   }
@@ -117,14 +117,14 @@ class Staying {
  private:
   // Adds what must stay across the previous moment, so that what is kept across this one can be
   // computed in between.
-  void NeedBefore(size_t moment) {
+  void AddNeededBefore(size_t moment) {
     std::vector<bool> is_there = network_.is_certain(moment - 1);
     for (const int32_t value : kept_[moment - 1]) is_there[At(value)] = true;
     const int32_t before = network_.moments()[moment - 1];
-    std::vector<int32_t> wanted = kept_[moment];
-    while (!wanted.empty()) {
-      const int32_t value = wanted.back();
-      wanted.pop_back();
+    std::vector<int32_t> open = kept_[moment];
+    while (!open.empty()) {
+      const int32_t value = open.back();
+      open.pop_back();
       const int32_t producer = problem_.producer[At(value)];
       if (is_there[At(value)] || position_[At(producer)] >= before) continue;
       is_there[At(value)] = true;
@@ -132,7 +132,7 @@ class Staying {
         Add(value);
         continue;
       }
-      wanted.insert(wanted.end(), problem_.reads[producer].begin(), problem_.reads[producer].end());
+      open.insert(open.end(), problem_.reads[producer].begin(), problem_.reads[producer].end());
     }
   }
 
@@ -154,8 +154,8 @@ class Staying {
 
 Runs RunsOfCut(const RunProblem& problem, std::span<const OpId> order,
                const NestedNetwork& network) {
-  const std::vector<std::vector<int32_t>> kept = network.KeptByMoment();
-  const std::vector<std::vector<bool>> staying = Staying(problem, order, network).ByMoment();
+  const std::vector<std::vector<int32_t>> kept = network.ListKeptByMoment();
+  const std::vector<std::vector<bool>> staying = Staying(problem, order, network).Run();
   const std::span<const int32_t> moments = network.moments();
   LazyRuns runs(problem);
   size_t next = 0;
@@ -183,7 +183,7 @@ std::optional<Runs> EvictedAround(const RunProblem& problem, std::span<const OpI
 }
 
 Runs WithoutSpareReruns(const RunProblem& problem, const Runs& runs, int64_t budget) {
-  return SpareReruns(problem, runs, budget).LeftOut();
+  return SpareReruns(problem, runs, budget).Run();
 }
 
 }  // namespace ckplan

@@ -23,7 +23,7 @@ constexpr int kDiscountBits = 20;
 constexpr int64_t kLargestDiscount = (int64_t{1} << kDiscountBits) / 1000;
 
 // Returns amount * 2^shift, rounded down.
-__int128 ShiftedDown(__int128 amount, int shift) {
+__int128 ShiftRoundingDown(__int128 amount, int shift) {
   return shift >= 0 ? amount << shift : amount >> -shift;
 }
 
@@ -198,14 +198,14 @@ BoundLine NestedNetwork::Cut(std::span<const int64_t> prices, Ties ties) {
   const __int128 all = (all_prices >> price_shift_) + all_costs_ + 1;
   constexpr __int128 kLimit = __int128{1} << kNestedCapacityBits;
   int scale = 0;
-  while (scale < price_shift_ && ShiftedDown(all, scale + 1) <= kLimit) ++scale;
-  while (ShiftedDown(all, scale) > kLimit) --scale;
+  while (scale < price_shift_ && ShiftRoundingDown(all, scale + 1) <= kLimit) ++scale;
+  while (ShiftRoundingDown(all, scale) > kLimit) --scale;
   for (const ValueArc& arc : value_arcs_) {
     const __int128 price = static_cast<__int128>(prices[At(arc.moment)]) * BytesOf(arc);
-    flow_.SetCapacity(arc.id, static_cast<int64_t>(ShiftedDown(price, scale - price_shift_)));
+    flow_.SetCapacity(arc.id, static_cast<int64_t>(ShiftRoundingDown(price, scale - price_shift_)));
   }
   for (const OpArc& arc : op_arcs_) {
-    __int128 capacity = ShiftedDown(problem_.cost[At(arc.op)], scale);
+    __int128 capacity = ShiftRoundingDown(problem_.cost[At(arc.op)], scale);
     if (ties == Ties::kBreak) capacity -= (capacity * arc.discount) >> kDiscountBits;
     flow_.SetCapacity(arc.id, static_cast<int64_t>(capacity));
   }
@@ -244,7 +244,7 @@ NestedChoice NestedNetwork::KeepAll() const {
   return choice;
 }
 
-std::vector<std::vector<int32_t>> NestedNetwork::KeptByMoment() const {
+std::vector<std::vector<int32_t>> NestedNetwork::ListKeptByMoment() const {
   std::vector<std::vector<int32_t>> kept(moment_count());
   for (const ValueArc& arc : value_arcs_) {
     if (IsCut(arc)) kept[At(arc.moment)].push_back(arc.value);
@@ -252,7 +252,7 @@ std::vector<std::vector<int32_t>> NestedNetwork::KeptByMoment() const {
   return kept;
 }
 
-std::vector<bool> NestedNetwork::KeptAt(size_t moment) const {
+std::vector<bool> NestedNetwork::FindKeptAt(size_t moment) const {
   std::vector<bool> kept = levels_[moment].is_certain;
   for (const ValueArc& arc : value_arcs_) {
     if (At(arc.moment) == moment && IsCut(arc)) kept[At(arc.value)] = true;

@@ -55,7 +55,7 @@ struct BoundLine {
   }
 
   // Returns the smallest budget for which the line allows a plan that adds at most `cost`.
-  int64_t LeastBudget(int64_t cost) const {
+  int64_t MinBudgetFor(int64_t cost) const {
     const __int128 above = at_zero - (static_cast<__int128>(cost) << shift);
     if (above <= 0 || slope == 0) return 0;
     constexpr __int128 kMost = std::numeric_limits<int64_t>::max() / 4;
@@ -102,11 +102,11 @@ class NestedNetwork {
   // Keeps everything needed, without reruns.
   NestedChoice KeepAll() const;
   // The values that the last cut keeps across a moment, on top of those that every plan keeps.
-  std::vector<std::vector<int32_t>> KeptByMoment() const;
+  std::vector<std::vector<int32_t>> ListKeptByMoment() const;
   // By value: every plan keeps it across the moment, or it has no bytes.
   const std::vector<bool>& is_certain(size_t moment) const { return levels_[moment].is_certain; }
   // By value: the last cut keeps it across the moment, or it is certain.
-  std::vector<bool> KeptAt(size_t moment) const;
+  std::vector<bool> FindKeptAt(size_t moment) const;
 
  private:
   struct ValueArc {

@@ -42,7 +42,7 @@ class Simplex {
     for (int pivot = 0;; ++pivot) {
       UpdateDual();
       if (pivot == kMaxPivots) return pivot;
-      const size_t entering = Entering(pivot > kPivotsByBest);
+      const size_t entering = FindEnteringColumn(pivot > kPivotsByBest);
       if (entering == ColumnCount() || !Exchange(entering)) return pivot;
     }
   }
@@ -95,7 +95,7 @@ class Simplex {
   }
 
   // Returns the column that reduces the cost most, or the first that does; ColumnCount() if none.
-  size_t Entering(bool takes_first) const {
+  size_t FindEnteringColumn(bool takes_first) const {
     size_t best = ColumnCount();
     double least = -kMinGain * (1 + std::abs(dual_[moments_]));
     for (size_t column = 0; column < ColumnCount(); ++column) {

@@ -77,7 +77,7 @@ constexpr size_t kSomeOpsOnCurve = 1'500;
 constexpr size_t kManyOpsOnCurve = 20'000;
 
 // A single budget may take longer than one of many.
-CurveWork ForReading(CurveWork work, size_t ops) {
+CurveWork WorkForOneBudget(CurveWork work, size_t ops) {
   if (ops > kManyOpsOnCurve) {
     work.moments = std::min(work.moments, 4);
     work.evictions = std::min(work.evictions, 4);
@@ -85,7 +85,7 @@ CurveWork ForReading(CurveWork work, size_t ops) {
   return work;
 }
 
-CurveWork ForSize(CurveWork work, size_t ops) {
+CurveWork WorkForSize(CurveWork work, size_t ops) {
   if (ops > kSomeOpsOnCurve) {
     work.budgets = std::min(work.budgets, 8);
   }
@@ -151,7 +151,7 @@ int64_t TradeOffCurve::BoundWithin(int64_t budget) const {
 int64_t TradeOffCurve::MinPeakWithin(int64_t most_added) const {
   int64_t least = least_peak_;
   for (const BoundLine& line : lines_) {
-    least = std::max(least, line.LeastBudget(most_added - least_added_));
+    least = std::max(least, line.MinBudgetFor(most_added - least_added_));
   }
   return least;
 }
@@ -218,12 +218,12 @@ void TradeOffCurve::Rebuild() {
 
 std::vector<int64_t> TradeOffCurve::WholePrices(const std::vector<double>& prices) const {
   constexpr double kMost = static_cast<double>(int64_t{1} << NestedNetwork::kMaxPriceBits);
-  std::vector<int64_t> whole;
+  std::vector<int64_t> rounded;
   for (const double price : prices) {
     const double scaled = std::ldexp(price, network_->price_shift());
-    whole.push_back(static_cast<int64_t>(std::clamp(scaled, 0.0, kMost)));
+    rounded.push_back(static_cast<int64_t>(std::clamp(scaled, 0.0, kMost)));
   }
-  return whole;
+  return rounded;
 }
 
 void TradeOffCurve::CutAt(const std::vector<double>& prices, NestedNetwork::Ties ties) {
@@ -302,7 +302,8 @@ bool TradeOffCurve::HasMomentAt(int32_t position) const {
 }
 
 // Returns where a plan that fits the budget at all moments exceeds it most, and by how much.
-std::optional<std::pair<int32_t, int64_t>> TradeOffCurve::MissingMoment(int64_t budget, int cuts) {
+std::optional<std::pair<int32_t, int64_t>> TradeOffCurve::FindMissingMoment(int64_t budget,
+                                                                            int cuts) {
   std::optional<Runs> fitting;
   const std::vector<double> prices = master_->prices();
   CutAtMultiples(prices, cuts, [&] {
@@ -350,7 +351,7 @@ void TradeOffCurve::PickMoments(const std::vector<Question>& questions, const Cu
       if (!FindPrices(question, work.cuts) || IsSettled(question)) continue;
       if (static_cast<int>(moments_.size()) >= work.moments) continue;
       if (i % stride != static_cast<size_t>(round) % stride) continue;
-      const auto missing = MissingMoment(question.budget, kCutsForMoment);
+      const auto missing = FindMissingMoment(question.budget, kCutsForMoment);
       if (missing) excess[missing->first] += missing->second;
     }
     if (!AddMoments(excess, work)) return;
@@ -358,9 +359,11 @@ void TradeOffCurve::PickMoments(const std::vector<Question>& questions, const Cu
   }
 }
 
-// Evicts with the first `rules`, guided by the last cut, and with a few unguided ones, until the
+// Evicts with the first few rules, guided by the last cut, and with a few unguided ones, until the
 // question is settled.
-void TradeOffCurve::EvictAt(const Question& question, bool has_prices, size_t rules) {
+void TradeOffCurve::EvictAt(const Question& question, bool has_prices, const CurveWork& work) {
+  const auto most = static_cast<size_t>(work.evictions);
+  const size_t rules = question.is_read ? most : std::min(most, kEvictionsOnTheWay);
   if (rules == 0) return;
   bool has_any = false;
   const auto try_rules = [&](std::span<const EvictionRule> tried, const std::vector<bool>& kept) {
@@ -377,13 +380,13 @@ void TradeOffCurve::EvictAt(const Question& question, bool has_prices, size_t ru
   if (has_prices) {
     const auto base = static_cast<size_t>(
         std::lower_bound(moments_.begin(), moments_.end(), peak_moment_) - moments_.begin());
-    try_rules(all.first(std::min(rules, all.size())), network_->KeptAt(base));
+    try_rules(all.first(std::min(rules, all.size())), network_->FindKeptAt(base));
   }
   if (IsSettled(question) || (rules == 1 && (has_any || !question.is_read))) return;
   try_rules(all.first(std::min(rules, kUnguided)), {});
   // Near the lowest peak, few rules find a plan.
   if (!has_any && order_.size() <= kManyOpsOnCurve) try_rules(kDeepEvictions, {});
-  const bool is_small = order_.size() <= kFewCurveOps;
+  const bool is_small = work.has_all_rules && order_.size() <= kFewCurveOps;
   if (!question.is_read || (has_any && !is_small) || IsSettled(question)) return;
   const std::optional<Runs> runs =
       BestEviction(problem_->flat(), order_, question.budget, FirstRuns::kKeepOrder,
@@ -398,8 +401,7 @@ void TradeOffCurve::Round(const Question& question, const CurveWork& work) {
   const std::vector<double> prices = master_->prices();
   if (has_prices) CutAt(prices, NestedNetwork::Ties::kKeep);
   if (IsSettled(question)) return;
-  const auto rules = static_cast<size_t>(work.evictions);
-  EvictAt(question, has_prices, question.is_read ? rules : std::min(rules, kEvictionsOnTheWay));
+  EvictAt(question, has_prices, work);
   if (IsSettled(question)) return;
   if (has_prices && question.is_read) {
     CutAtMultiples(prices, work.scaled_cuts, [&] {
@@ -413,7 +415,7 @@ void TradeOffCurve::Round(const Question& question, const CurveWork& work) {
 }
 
 void TradeOffCurve::Trace(const CurveWork& asked) {
-  const CurveWork work = ForSize(asked, order_.size());
+  const CurveWork work = WorkForSize(asked, order_.size());
   if (network_ == nullptr) Rebuild();
   const int64_t high = Fastest().peak;
   const int64_t low = std::min(least_peak_, high);
@@ -429,7 +431,7 @@ void TradeOffCurve::Trace(const CurveWork& asked) {
 }
 
 void TradeOffCurve::Read(int64_t budget, const CurveWork& asked, std::optional<int64_t> enough) {
-  const CurveWork work = ForReading(asked, order_.size());
+  const CurveWork work = WorkForOneBudget(asked, order_.size());
   Question question = Ask(budget, work);
   question.enough = enough;
   question.is_read = true;
@@ -454,7 +456,7 @@ void TradeOffCurve::Prove(int64_t budget) {
 // Reads where the bound allows less than `most_added` by as much as plans are above the bound, or
 // halfway between the lowest peak reached and the largest budget without such a plan.
 void TradeOffCurve::ReadWithin(int64_t most_added, const CurveWork& asked) {
-  const CurveWork work = ForSize(asked, order_.size());
+  const CurveWork work = WorkForSize(asked, order_.size());
   const int64_t near = Fastest().peak / kNearPeakParts;
   int64_t refused = MinPeakWithin(most_added) - 1;
   std::optional<int64_t> above_bound;

@@ -50,9 +50,13 @@ struct CurveWork {
   int readings = 4;     // The maximum in ReadWithin.
   // Plans for a budget that is read omit reruns that the budget makes unnecessary.
   bool drops_spare = true;
+  // On small graphs, a budget that is read gets all rules of eviction if the first few don't settle
+  // it.
+  bool has_all_rules = true;
 };
 
 inline constexpr CurveWork kQuickCurve = {500, 8, 4, 8, 2, 4, 4};
+inline constexpr CurveWork kGlanceCurve = {500, 8, 4, 8, 2, 4, 4, true, false};
 inline constexpr CurveWork kNormalCurve = {2'000, 16, 8, 16, 8, 24, 6};
 inline constexpr CurveWork kThoroughCurve = {5'000, 16, 8, 24, 8, 16, 8};
 
@@ -121,14 +125,14 @@ class TradeOffCurve {
   void Rebuild();
   void PickMoments(const std::vector<Question>& questions, const CurveWork& work);
   bool AddMoments(const std::map<int32_t, int64_t>& excess, const CurveWork& work);
-  std::optional<std::pair<int32_t, int64_t>> MissingMoment(int64_t budget, int cuts);
+  std::optional<std::pair<int32_t, int64_t>> FindMissingMoment(int64_t budget, int cuts);
   bool FindPrices(const Question& question, int cuts);
   void CutAt(const std::vector<double>& prices, NestedNetwork::Ties ties);
   std::vector<int64_t> WholePrices(const std::vector<double>& prices) const;
   bool FitsAtMoments(int64_t budget) const;
   void CutAtMultiples(const std::vector<double>& prices, int cuts,
                       const std::function<bool()>& fits);
-  void EvictAt(const Question& question, bool has_prices, size_t rules);
+  void EvictAt(const Question& question, bool has_prices, const CurveWork& work);
   void Round(const Question& question, const CurveWork& work);
   void Answer(const Question& question, const CurveWork& work);
 
