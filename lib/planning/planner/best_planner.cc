@@ -15,6 +15,7 @@
 #include "lib/planning/planner/guarantees.h"
 #include "lib/planning/planner/joint_best.h"
 #include "lib/planning/planner/micro_batch_search.h"
+#include "lib/planning/planner/peak_budget.h"
 #include "lib/problem/schedule/expand.h"
 #include "lib/problem/schedule/simulate.h"
 
