@@ -158,6 +158,12 @@ Result<Done> Expander::Run() {
     scope.file_node = i;
     Expand(proto.graph().node(i), scope);
     if (is_too_large_) break;
+    for (const std::string& name : proto.graph().node(i).output()) {
+      const auto value = name.empty() ? std::nullopt : Find(name, scope);
+      if (value && *value != kNoValue && model_.value(*value).name != name) {
+        model_.main_names.emplace(*value, name);
+      }
+    }
   }
   AddOutputs(scope);
   return Report();
