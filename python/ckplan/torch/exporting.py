@@ -170,8 +170,8 @@ def _trace(model: nn.Module, opened: OpenCall) -> torch.onnx.ONNXProgram:
 def _name_dimensions(program: torch.onnx.ONNXProgram, opened: OpenCall) -> None:
     """Checks that the requested dimensions are symbolic, and names them."""
     inputs: list[Any] = list(program.model.graph.inputs)
-    asked = set(opened.sizes())
-    if asked and len(inputs) != len(opened.inputs):
+    requested = set(opened.sizes())
+    if requested and len(inputs) != len(opened.inputs):
         raise ExportError(
             f"PyTorch exported {len(inputs)} inputs for {len(opened.inputs)} tensors, so symbolic "
             "dimensions cannot be named"
@@ -182,7 +182,7 @@ def _name_dimensions(program: torch.onnx.ONNXProgram, opened: OpenCall) -> None:
         found = values[id(entry)].shape[dim]
         if isinstance(found, int):
             raise ExportError(fixed_dimensions.only_for(name, found))
-        if found.value not in asked:
+        if found.value not in requested:
             renamed.setdefault(found.value, name)
         now = renamed.get(found.value, found.value)
         if now != name:
@@ -264,9 +264,9 @@ def _is_left_out(tensor: Any) -> bool:
 def _write(save: Callable[[Path], None], target: Path) -> None:
     """Writes the file atomically; weights above 1.5 GiB go to a file of their own first."""
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".ckplan-") as folder:
-        whole = Path(folder) / target.name
-        save(whole)
+        temporary = Path(folder) / target.name
+        save(temporary)
         for beside in Path(folder).iterdir():
-            if beside != whole:
+            if beside != temporary:
                 os.replace(beside, target.parent / beside.name)
-        os.replace(whole, target)
+        os.replace(temporary, target)
