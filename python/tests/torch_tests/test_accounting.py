@@ -24,6 +24,7 @@ from ckplan.torch.estimation.estimating import estimate
 
 pytest.importorskip("onnxscript")
 
+MODELS = Path(__file__).parents[3] / "testdata/models"
 ORDER = ["parameters", "buffers", "inputs", "optimizer state", "step"]
 OUTSIDE = ["workspaces", "allocator", "cuBLAS", "context", "driver"]
 
@@ -213,6 +214,20 @@ def test_all_commands_have_one_answer(name: str, position: int, tmp_path: Path):
     assert found.is_one(), found.verdicts
     expected = (answers.AS_IT_IS, answers.WITH_A_PLAN, answers.NOT)[position]
     assert found.verdicts["estimate"] == found.verdicts["plan"] == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [("bert_base_512", 4), ("gpt2_small", 2), ("lstm_4x1024x64_op", 8), ("unet_572", 1)],
+)
+def test_all_commands_that_read_a_file_have_one_answer(name: str, size: int):
+    asked = answers.Asked(MODELS / f"{name}.onnx", size)
+    memory = answers.memories(asked)[1]
+    found = answers.answers(asked, memory)
+    assert found.differences() == []
+    assert found.is_one(), found.verdicts
+    assert found.verdicts["plan"] == answers.WITH_A_PLAN
+    assert 0 < sum(size for size, _ in found.planned.values()) <= memory
 
 
 def traces() -> list[dict[str, Any]]:
