@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "lib/executor/cuda/test_backend.h"
-#include "lib/executor/reference/check_bfloat16.h"
-#include "lib/executor/reference/check_op.h"
-#include "lib/executor/reference/check_run.h"
+#include "lib/executor/testing/check_bfloat16.h"
+#include "lib/executor/testing/check_op.h"
+#include "lib/executor/testing/check_run.h"
 
 namespace ckplan::cuda {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "lib/executor/reference/check_op.h"
+#include "lib/executor/testing/check_op.h"
 #include "lib/problem/ops/attention.h"
 #include "lib/problem/ops/sliding.h"
 
