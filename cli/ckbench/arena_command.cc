@@ -108,10 +108,13 @@ Result<std::vector<std::string>> ArenaRow(const std::string& path, const Setting
   const double begin = CpuSeconds();
   const IntervalPlacement placement = PlaceWithin(intervals, setting.capacity, setting.limits);
   const double seconds = CpuSeconds() - begin;
-  return std::vector<std::string>{
-      std::filesystem::path(path).stem().string(), fmt::format("{}", intervals.size()),
-      fmt::format("{}", MaxLiveTotal(intervals)),  ReachedText(intervals, placement),
-      fmt::format("{}", placement.nodes),          fmt::format("{:.2f}", seconds)};
+  return std::vector<std::string>{std::filesystem::path(path).stem().string(),
+                                  fmt::format("{}", intervals.size()),
+                                  fmt::format("{}", MaxLiveTotal(intervals)),
+                                  fmt::format("{}", ColoredTotal(intervals)),
+                                  ReachedText(intervals, placement),
+                                  fmt::format("{}", placement.nodes),
+                                  fmt::format("{:.2f}", seconds)};
 }
 
 }  // namespace
@@ -156,6 +159,7 @@ Result<ExitCode> RunArena(std::vector<std::string> arguments) {
   table.columns = {{.name = "benchmark"},
                    {.name = "buffers", .is_number = true},
                    {.name = "lower bound", .is_number = true},
+                   {.name = "colouring", .is_number = true},
                    {.name = "reached bytes", .is_number = true},
                    {.name = "nodes", .is_number = true},
                    {.name = "CPU s", .is_number = true}};

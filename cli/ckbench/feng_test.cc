@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
+#include <string>
 
 #include "cli/ckbench/all_reproductions.h"
 
@@ -59,6 +60,32 @@ TEST_CASE("feng: ResNet101 has a row for the text's 5,000 MB and one for the tab
   CHECK(row.paper == 3812);
   CHECK(text.ours == row.ours);
   CHECK(text.note > 0);
+}
+
+TEST_CASE("feng: the notes on the VGGs derive the ratio that they stand by") {
+  const FigureTable& table = TableOf("feng", "Table 1, theoretical");
+  const Figure& vgg = RowOf(table, "VGG11", "ours / regular");
+  REQUIRE(vgg.note > 0);
+  // VGG11 keeps 4,415,488 of 8,964,608 elements; input and output have 150,528 + 1,000.
+  const std::string& note = table.notes[static_cast<size_t>(vgg.note - 1)];
+  CHECK(note.find("(4,415,488 + 151,528) / (8,964,608 + 151,528)") != std::string::npos);
+  CHECK(vgg.ours == RatioSteps(Bytes(4'415'488 + 151'528), Bytes(8'964'608 + 151'528)));
+}
+
+TEST_CASE("feng: modelled times stand beside those of the paper of 2021") {
+  const FigureTable& table = TableOf("feng", "Time added to a step, modelled");
+  REQUIRE(table.figures.size() == 2 * 15);
+  for (size_t i = 0; i < table.figures.size(); i += 2) {
+    const Figure& twice = table.figures[i];
+    const Figure& plan = table.figures[i + 1];
+    CAPTURE(plan.subject);
+    CHECK(twice.paper == plan.paper);
+    CHECK(*plan.ours > 0);
+    CHECK(*plan.ours < *twice.ours);
+    CHECK(*twice.ours > 330);  // Backward takes at most twice as long as forward.
+  }
+  // 519 ms for 388 ms.
+  CHECK(RowOf(table, "AlexNet, batch 1024", "feng-acg, modelled").paper == 338);
 }
 
 TEST_CASE("feng: measured ratios have rows to be filled in on a GPU") {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -179,6 +180,34 @@ Result<TensorGraph> AuthorsGraph(const std::string& folder, const KusumotoNetwor
   return WithBatch(graph, network.batch, network.graph_batch);
 }
 
+TensorGraph WithChainerBuffers(const TensorGraph& graph) {
+  TensorGraphParts parts = PartsOf(graph);
+  int64_t file_id = 0;
+  for (const Tensor& tensor : parts.tensors) file_id = std::max(file_id, tensor.file_id + 1);
+  for (Node& node : parts.nodes) {
+    const bool is_normalisation = node.op == "LocalResponseNormalization";
+    if (!is_normalisation && node.op != "Dropout") continue;
+    Tensor held;
+    held.file_id = file_id++;
+    held.name = node.name + (is_normalisation ? " scale" : " mask");
+    held.bytes = parts.tensors[node.outputs.front()].bytes;
+    held.kind = TensorKind::kStatistic;
+    held.requires_grad = false;
+    if (is_normalisation) node.backward_workspace = held.bytes;
+    node.outputs.push_back(parts.tensors.push_back(std::move(held)));
+    node.backward_reads.push_back(node.outputs.back());
+  }
+  return TensorGraph::Create(std::move(parts)).value();
+}
+
+TensorGraph WithChainerReads(const TensorGraph& graph) {
+  TensorGraphParts parts = PartsOf(graph);
+  for (Node& node : parts.nodes) {
+    if (node.op == "Add" || node.op == "Concat") node.backward_reads.clear();
+  }
+  return TensorGraph::Create(std::move(parts)).value();
+}
+
 int64_t ChenSegmentsOf(const TensorGraph& graph) {
   // A splitting vertex but the last one is the boundary of one lower set.
   const auto sets = static_cast<int64_t>(FindChain(graph, VertexGraph(graph)).splitting.size()) + 1;
@@ -188,16 +217,15 @@ int64_t ChenSegmentsOf(const TensorGraph& graph) {
 }
 
 Result<Strategy> KusumotoStrategy(const TensorGraph& graph, const KusumotoColumn& column,
-                                  std::optional<Bytes> budget) {
+                                  std::optional<Bytes> budget, int64_t percent_above) {
   const Problem problem(graph, column.objective);
   CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* const info, FindSolver(column.algorithm));
   CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedSolver> solver,
                           info->prepare(problem, SolveLimits{}));
   const bool is_chen = &column == &kKusumotoColumns[kChenColumn];
   const int64_t min = solver->knob().preset;
-  const int64_t setting = is_chen
-                              ? ChenSegmentsOf(graph)
-                              : budget.value_or(Bytes(min + min / 100 * kPercentAboveMin)).count();
+  const int64_t setting = is_chen ? ChenSegmentsOf(graph)
+                                  : budget.value_or(Bytes(min + min / 100 * percent_above)).count();
   CKPLAN_ASSIGN_OR_RETURN(SolveOutcome outcome, solver->Solve(setting, SolveLimits{}));
   return std::move(outcome.strategy);
 }

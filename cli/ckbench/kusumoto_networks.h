@@ -60,6 +60,13 @@ inline constexpr std::array<KusumotoColumn, 5> kKusumotoColumns = {
 // The column of Chen's algorithm. The others are dynamic programs.
 inline constexpr size_t kChenColumn = 4;
 
+// What Chainer's own functions hold from forward to backward, where the authors' files differ from
+// its source. Local response normalisation keeps its scale and makes a buffer of the same size in
+// backward, and dropout keeps its mask: neither is a vertex. Node ids stay.
+TensorGraph WithChainerBuffers(const TensorGraph& graph);
+// Sums and concatenations keep no inputs, though the files have their backward read them.
+TensorGraph WithChainerReads(const TensorGraph& graph);
+
 // The number of segments with which the authors ran Chen's algorithm: floor(sqrt(c)) for c lower
 // sets with a boundary of one vertex, the empty one and V included. They cut at the first of these
 // past each multiple of M(V) / k, as chen-sqrt does. The graph has one sink.
@@ -81,9 +88,10 @@ Result<TensorGraph> KusumotoGraph(const std::string& models, const KusumotoNetwo
 inline constexpr int64_t kPercentAboveMin = 5;
 
 // Returns the strategy that the column's algorithm chooses on the graph within `budget`, by default
-// kPercentAboveMin above the smallest. Chen's has no budget. kInfeasible: no strategy fits.
+// `percent_above` above the smallest. Chen's has no budget. kInfeasible: no strategy fits.
 Result<Strategy> KusumotoStrategy(const TensorGraph& graph, const KusumotoColumn& column,
-                                  std::optional<Bytes> budget = std::nullopt);
+                                  std::optional<Bytes> budget = std::nullopt,
+                                  int64_t percent_above = kPercentAboveMin);
 
 // Returns the schedule of ordinary training in Chainer. Tensors that no backward reads are freed
 // after their last reader, and all others stay until the end of the step, because the loss holds

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/ckbench/all_reproductions.h"
+#include "cli/ckbench/chainer_graph.h"
 #include "cli/ckbench/kusumoto_networks.h"
 #include "lib/planning/plan/solver.h"
 #include "lib/planning/planner/registry.h"
@@ -175,6 +176,37 @@ TEST_CASE("kusumoto: every percentage has a row as the paper prints it") {
   CHECK(RowOf(Table("Table 2"), "VGG19", "ExactDP + MC, as printed").paper == -340);
 }
 
+TEST_CASE("kusumoto: Chainer holds what the authors' files do not list, and not all that they do") {
+  // x → Tanh a → normalised b → dropped c → a + c, 1 MiB each. Backward of the sum reads a and c.
+  constexpr std::string_view kGraph =
+      "5 8\n"
+      "0 1048576 0\n1 1048576 _\n2 1048576 _\n3 1048576 _\n4 1048576 _\n"
+      "forward\n1 1\n0 _\n1\nTanh\n{}\n"
+      "forward\n1 1\n1 _\n2\nLocalResponseNormalization\n{}\n"
+      "forward\n1 1\n2 _\n3\nDropout\n{}\n"
+      "forward\n2 1\n1 _\n3 _\n4\nAdd\n{}\n"
+      "backward\n2 1\n1 gradient\n1 output\n0\nTanh\n{}\n"
+      "backward\n3 1\n2 gradient\n1 input\n2 output\n1\nLocalResponseNormalization\n{}\n"
+      "backward\n1 1\n3 gradient\n2\nDropout\n{}\n"
+      "backward\n3 2\n4 gradient\n1 input\n3 input\n1\n3\nAdd\n{}\n";
+  const auto read = ReadChainerGraph(kGraph, "cg.txt");
+  REQUIRE_MESSAGE(read.ok(), read.error().message);
+  const auto vanilla = [](const TensorGraph& graph) {
+    return Simulator(graph).Run(VanillaSchedule(graph))->peak.count() >> 20;
+  };
+  // In backward of the sum: a, b, c, the sum, and the gradients of the sum, of a and of c.
+  CHECK(vanilla(*read) == 7);
+  const TensorGraph held = WithChainerBuffers(*read);
+  CHECK(VertexGraph(held).size() == VertexGraph(*read).size());
+  CHECK(held.node(NodeId(1)).backward_workspace == Bytes(1 << 20));
+  // The scale and the mask; in backward of the normalisation a, b, c, the sum, the gradients of a
+  // and b, what is added to the former, and the buffer.
+  CHECK(vanilla(held) == 10);
+  const TensorGraph kept = WithChainerReads(held);
+  CHECK(kept.node(NodeId(3)).backward_reads.empty());
+  CHECK(vanilla(kept) == vanilla(held) - 1);  // c.
+}
+
 TEST_CASE("kusumoto: the authors' graphs are read from a folder, and a missing one is named") {
   // x → A → a → B → b. The backward steps read x and the results, 1 MiB each.
   constexpr std::string_view kGraph =
@@ -187,13 +219,13 @@ TEST_CASE("kusumoto: the authors' graphs are read from a folder, and a missing o
       "backward\n2 1\n1 gradient\n1 output\n0\nTanh\n{}\n"
       "backward\n2 1\n2 gradient\n2 output\n1\nTanh\n{}\n";
   const TemporaryFolder folder;
-  const auto missing = ReproduceKusumotoOn(folder.path().string());
+  const auto missing = ReproduceKusumotoOn(folder.path().string(), kPercentAboveMin);
   REQUIRE(!missing.ok());
   CHECK(missing.error().message.find("cg_") != std::string::npos);
   for (const KusumotoNetwork& network : KusumotoNetworks()) {
     std::ofstream(folder / std::string(network.graph)) << kGraph;
   }
-  const auto read = ReproduceKusumotoOn(folder.path().string());
+  const auto read = ReproduceKusumotoOn(folder.path().string(), kPercentAboveMin);
   REQUIRE_MESSAGE(read.ok(), read.error().message);
   REQUIRE(read->tables.size() == 3);
   const FigureTable& with = read->tables.front();

@@ -18,12 +18,13 @@ namespace {
 struct PaperRow {
   std::string_view key;
   Result<Reproduction> (*reproduce)(const std::string& models);
+  Result<FigureTable> (*time)(const std::string& models) = nullptr;  // For --times.
 };
 
 constexpr std::array kPapers = {
     PaperRow{"chen", ReproduceChen},
     PaperRow{"feng", ReproduceFeng},
-    PaperRow{"hong", ReproduceHong},
+    PaperRow{"hong", ReproduceHong, HongSolverTimeTable},
     PaperRow{"kusumoto", ReproduceKusumoto},
 };
 constexpr std::string_view kAll = "all";
@@ -31,6 +32,7 @@ constexpr std::string_view kAll = "all";
 struct ReproduceRequest {
   std::string paper = std::string(kAll);
   std::optional<std::string> models;
+  bool wants_times = false;
   std::string format = "text";
 };
 
@@ -51,6 +53,8 @@ CommandLine ReproduceCommandLine(ReproduceRequest* request) {
                    "Computes the published figures of papers, and prints them beside ours.");
   line.OptionalPositional("PAPER", "chen, feng, hong, kusumoto or all (default)", &request->paper);
   line.Value("--models", "DIR", "folder of the models (default testdata/models)", &request->models);
+  line.Flag("--times", "also time the algorithms of Hong et al. on this machine",
+            &request->wants_times);
   line.Choice("-f,--format", {"text", "json", "md"}, "output format", &request->format);
   return line;
 }
@@ -71,6 +75,11 @@ Result<ExitCode> RunReproduce(std::vector<std::string> arguments) {
     progress.Stage(fmt::format("reproducing {}", row.key));
     CKPLAN_ASSIGN_OR_RETURN(Reproduction reproduction,
                             row.reproduce(request.models.value_or("testdata/models")));
+    if (request.wants_times && row.time != nullptr) {
+      CKPLAN_ASSIGN_OR_RETURN(FigureTable times,
+                              row.time(request.models.value_or("testdata/models")));
+      reproduction.tables.push_back(std::move(times));
+    }
     reproductions.push_back(std::move(reproduction));
   }
   progress.Clear();

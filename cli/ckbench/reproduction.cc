@@ -36,6 +36,8 @@ std::string_view NameOf(FigureUnit unit) {
       return "1";
     case FigureUnit::kMilliseconds:
       return "ms";
+    case FigureUnit::kMicroseconds:
+      return "us";
     case FigureUnit::kCheckpoints:
       return "checkpoints";
   }
@@ -80,6 +82,8 @@ std::string ValueText(FigureUnit unit, std::optional<int64_t> value) {
       return fmt::format("{}", *value);
     case FigureUnit::kMilliseconds:
       return fmt::format("{} ms", *value);
+    case FigureUnit::kMicroseconds:
+      return fmt::format("{} us", *value);
     case FigureUnit::kCheckpoints:
       break;
   }

@@ -24,6 +24,7 @@ enum class FigureUnit {
   kPercent,       // 0.1 percent
   kCount,         // 1
   kMilliseconds,  // 1 ms
+  kMicroseconds,  // 1 us
   kCheckpoints,   // A set of layers, by number.
 };
 
@@ -104,8 +105,11 @@ Result<Reproduction> ReproduceChen(const std::string& models);
 Result<Reproduction> ReproduceFeng(const std::string& models);
 Result<Reproduction> ReproduceHong(const std::string& models);
 Result<Reproduction> ReproduceKusumoto(const std::string& models);
+// The CPU time of Hong et al.'s algorithms, which differs from run to run.
+Result<FigureTable> HongSolverTimeTable(const std::string& models);
 // Tables 1 and 2 on the authors' own graphs, and the times of the algorithms on them. `graphs` is
 // the folder computational_graphs of their repository (chainer_graph.h).
-Result<Reproduction> ReproduceKusumotoOn(const std::string& graphs);
+// The dynamic programs get a budget `percent_above` above the least.
+Result<Reproduction> ReproduceKusumotoOn(const std::string& graphs, int64_t percent_above);
 
 }  // namespace ckplan

@@ -25,13 +25,29 @@ std::string DescribeEquality(Bytes measured, Bytes predicted) {
   return fmt::format("{:+} B", (measured - predicted).count());
 }
 
+// The driver's count and its difference from the prediction. The counted peak sums the same sizes
+// as the prediction, so only the driver's count is independent of it.
+std::string DescribeDriverPeak(const RunFigures& run) {
+  if (!run.driver_peak) return "unknown";
+  std::string text = HumanBytes(*run.driver_peak);
+  if (run.predicted_peak > Bytes(0)) {
+    const Bytes excess = *run.driver_peak - run.predicted_peak;
+    text += fmt::format(" ({})", Percent(static_cast<double>(excess.count()) /
+                                         static_cast<double>(run.predicted_peak.count())));
+  }
+  return text;
+}
+
 TextTable PeakTable(const ValidationReport& report) {
+  const bool has_driver = report.plan.driver_peak || report.keep_all.driver_peak;
   TextTable table;
   table.columns = {{""}, {"predicted", true}, {"arena", true}, {"counted", true}, {"measured"}};
-  const auto add = [&table](std::string name, const RunFigures& run) {
+  if (has_driver) table.columns.push_back({"by the driver", true});
+  const auto add = [&](std::string name, const RunFigures& run) {
     table.rows.push_back({std::move(name), HumanBytes(run.predicted_peak),
                           HumanBytes(run.arena_peak.total), HumanBytes(run.counted_peak.total),
                           DescribeEquality(run.counted_peak.total, run.predicted_peak)});
+    if (has_driver) table.rows.back().push_back(DescribeDriverPeak(run));
   };
   add("keeping all", report.keep_all);
   add("the plan", report.plan);
@@ -60,27 +76,49 @@ std::string PeakParts(const ValidationReport& report) {
       "  independent of the plan: parameters {}, their gradients {}, inputs {}, tables {}\n",
       HumanBytes(constants.parameters), HumanBytes(constants.parameter_gradients),
       HumanBytes(constants.inputs), HumanBytes(constants.derived));
-  if (report.plan.driver_peak && report.keep_all.driver_peak) {
-    text +=
-        fmt::format("  counted by the driver: keeping all {}, the plan {}\n",
-                    HumanBytes(*report.keep_all.driver_peak), HumanBytes(*report.plan.driver_peak));
-  }
   for (const MemoryUse& use : report.overheads) {
     text += fmt::format("  not included: {} {}\n", use.what, HumanBytes(Bytes(use.bytes)));
   }
   return text;
 }
 
+std::string_view NameOf(StepTiming timing) {
+  switch (timing) {
+    case StepTiming::kOperators:
+      return "operators";
+    case StepTiming::kSteps:
+      return "steps";
+    case StepTiming::kRecorded:
+      return "graphs";
+  }
+  return "";
+}
+
 std::string TimeText(const ValidationReport& report, const std::string& cost_model) {
-  if (!report.plan.seconds || !report.keep_all.seconds) return "";
+  if (!report.timing) return "";
+  const auto both = [&report](std::optional<double> RunFigures::*seconds) {
+    return fmt::format("keeping all {}, the plan {}",
+                       DurationText((report.keep_all.*seconds).value_or(0)),
+                       DurationText((report.plan.*seconds).value_or(0)));
+  };
   std::string text =
-      fmt::format("time       keeping all {}, the plan {} ({} of it recomputing)\n",
-                  DurationText(*report.keep_all.seconds), DurationText(*report.plan.seconds),
+      fmt::format("time       {} ({} of it recomputing)\n", both(&RunFigures::seconds),
                   DurationText(report.plan.recompute_seconds.value_or(0)));
+  if (report.timing != StepTiming::kOperators) {
+    text +=
+        fmt::format("           operator by operator: {}\n", both(&RunFigures::operator_seconds));
+  }
+  if (report.plan.predicted_seconds) {
+    text += fmt::format("predicted  {}\n", both(&RunFigures::predicted_seconds));
+  }
   if (report.measured_overhead && report.predicted_overhead) {
     text += fmt::format("overhead   {} measured, {} predicted (cost model {})\n",
                         Percent(*report.measured_overhead), Percent(*report.predicted_overhead),
                         cost_model);
+  }
+  if (report.plan.predicted_seconds && report.timing != StepTiming::kOperators) {
+    text += fmt::format("compared   {} with costs measured operator by operator; both run fused\n",
+                        report.timing == StepTiming::kSteps ? "undisturbed steps" : "CUDA graphs");
   }
   return text;
 }
@@ -141,7 +179,9 @@ void WriteRun(JsonWriter& json, std::string_view key, const RunFigures& run) {
   }
   json.Key("loss").Decimal(run.loss, 9);
   WriteSeconds(json, "seconds", run.seconds);
+  WriteSeconds(json, "operator_seconds", run.operator_seconds);
   WriteSeconds(json, "recompute_seconds", run.recompute_seconds);
+  WriteSeconds(json, "predicted_seconds", run.predicted_seconds);
   json.End();
 }
 
@@ -226,6 +266,12 @@ std::string ValidationJson(const ValidationReport& report, const ValidationConte
   WriteConstants(json, report.constants);
   WriteOverheads(json, report.overheads);
   WriteGradients(json, report);
+  json.Key("timing");
+  if (report.timing) {
+    json.Text(NameOf(*report.timing));
+  } else {
+    json.Null();
+  }
   WriteSeconds(json, "predicted_overhead", report.predicted_overhead);
   WriteSeconds(json, "measured_overhead", report.measured_overhead);
   WriteLines(json, "notes", report.notes);

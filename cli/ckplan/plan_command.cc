@@ -122,6 +122,9 @@ void ReportChoice(const PlanRequest& request, const Source& source, const Plan& 
   }
   if (request.algorithm != kAutoAlgorithm) {
     if (const std::string why = WhyNothingToCut(source, plan); !why.empty()) screen.Warn(why);
+    const std::string better =
+        BetterAtFrontiers(source, request, plan, options, {interrupt.token(), MemoryLimit()});
+    if (!better.empty()) screen.Note(better);
     return;
   }
   screen.Note(fmt::format("auto: {} has the best plan", plan.request.algorithm));

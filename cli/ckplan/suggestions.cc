@@ -12,16 +12,20 @@
 #include <vector>
 
 #include "cli/ckplan/fit_text.h"
+#include "cli/ckplan/plan_summary.h"
 #include "cli/ckplan/request_text.h"
 #include "cli/common/command_line.h"
 #include "cli/common/request_grid.h"
 #include "cli/common/request_values.h"
 #include "cli/common/size_arg.h"
 #include "lib/base/text.h"
+#include "lib/ckplan.h"
 #include "lib/files/input/load_source.h"
+#include "lib/planning/plan/diff.h"
 #include "lib/planning/plan/request.h"
 #include "lib/planning/plan/solver.h"
 #include "lib/planning/planner/fit.h"
+#include "lib/planning/planner/peak_budget.h"
 #include "lib/planning/planner/registry.h"
 #include "lib/planning/planner/source.h"
 #include "lib/problem/graph/vertex_graph.h"
@@ -166,15 +170,60 @@ bool CanBeCut(const TensorGraph& graph) {
   return FindChain(graph, VertexGraph(graph)).block_count > kFirstAndLast;
 }
 
+namespace {
+
+bool IsForChains(const Plan& plan) {
+  const auto info = FindSolver(plan.request.algorithm);
+  return info.ok() && (*info)->graphs == GraphClass::kChainOfSplittingVertices;
+}
+
+// Whether one block between two splitting vertices has most of the graph's memory.
+bool HasOneLargeBlock(const TensorGraph& graph) {
+  const VertexGraph vertices(graph);
+  const Chain chain = FindChain(graph, vertices);
+  std::vector<Bytes> memory(static_cast<size_t>(chain.block_count));
+  for (const NodeId v : vertices.ids()) {
+    memory[static_cast<size_t>(chain.block_of[v])] += vertices.memory(v);
+  }
+  return 2 * *std::max_element(memory.begin(), memory.end()) > vertices.total_memory();
+}
+
+}  // namespace
+
 std::string WhyNothingToCut(const Source& source, const Plan& plan) {
   if (plan.figures.overhead != Cost(0)) return "";
-  const auto info = FindSolver(plan.request.algorithm);
-  const bool is_for_chains = info.ok() && (*info)->graphs == GraphClass::kChainOfSplittingVertices;
-  if (!is_for_chains || CanBeCut(source.graph)) return "";
+  if (!IsForChains(plan) || CanBeCut(source.graph)) return "";
   return fmt::format(
       "{0} keeps everything: no single tensor splits this graph in two; algorithms for any graph: "
       "{1}",
       plan.request.algorithm, fmt::join(AlgorithmsForAnyGraph(), ", "));
+}
+
+std::string BetterAtFrontiers(const Source& source, const PlanRequest& request, const Plan& plan,
+                              const Options& options, const SolveLimits& limits) {
+  constexpr std::string_view kFrontier = "chen-frontier";
+  if (request.granularity == Granularity::kLayer || plan.figures.overhead == Cost(0)) return "";
+  if (!IsForChains(plan) || !HasOneLargeBlock(source.graph)) return "";
+  PlanRequest other = request;
+  other.algorithm = kFrontier;
+  other.setting.reset();
+  const Result<Plan> frontier = MakePlan(source, other, limits);
+  if (!frontier.ok()) return "";
+  // Both plans fit in a budget; without one, the other must be better in memory.
+  const PlanFigures& figures = frontier->figures;
+  const bool is_better =
+      PeakBudgetOf(request).is_given()
+          ? figures.overhead < plan.figures.overhead
+          : figures.peak < plan.figures.peak && figures.overhead <= plan.figures.overhead;
+  if (!is_better) return "";
+  std::string hint =
+      fmt::format("{} is better here: peak {}, time {}", kFrontier, HumanBytes(figures.peak),
+                  SignedPercent(StepOverheadRatio(figures)));
+  if (options.typed.CanRepeat()) {
+    hint += ": ckplan plan" + options.typed.Without({"--algo", "--knob", "--output", "--emit"})
+                                  .With(fmt::format(" -a {}", kFrontier));
+  }
+  return hint;
 }
 
 namespace {

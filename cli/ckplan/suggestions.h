@@ -43,6 +43,13 @@ bool CanBeCut(const TensorGraph& graph);
 // algorithms.
 std::string WhyNothingToCut(const Source& source, const Plan& plan);
 
+// Names chen-frontier, with its figures and the command, where most of the graph lies between two
+// tensors that split it, as in an unrolled recurrent network, and a plan by an algorithm for chains
+// is worse than that of chen-frontier: in time within a budget; without one in memory, and no
+// better in time. Empty otherwise.
+std::string BetterAtFrontiers(const Source& source, const PlanRequest& request, const Plan& plan,
+                              const Options& options, const SolveLimits& limits);
+
 // The message if no plan fits --memory.
 
 // Turns an error that no plan fits the memory of a request into "doesn't fit: the least is 8.61

@@ -12,7 +12,7 @@
 
 #include "lib/base/rng.h"
 #include "lib/base/units.h"
-#include "lib/executor/reference/op_case.h"
+#include "lib/executor/testing/op_case.h"
 #include "lib/problem/graph/tensor_graph.h"
 
 namespace ckplan {

@@ -1,5 +1,5 @@
 // Operators as text, for the kernel fuzzer: three lines in the grammar of a CaseRow
-// (lib/executor/reference/op_case.h) with the operator, its operands and its attributes.
+// (lib/executor/testing/op_case.h) with the operator, its operands and its attributes.
 //
 //   Conv
 //   f1x2x5x5 f3x2x3x3* -> f1x3x3x3
@@ -10,12 +10,12 @@
 #include <string>
 #include <string_view>
 
-#include "lib/executor/reference/op_case.h"
+#include "lib/executor/testing/op_case.h"
 
 namespace ckplan {
 
 // Returns nothing if the text doesn't follow the grammar, if an operand exceeds the limit for
-// graphs, or if no case in lib/executor/reference has this operator with the same operand types.
+// graphs, or if no case in lib/executor/testing has this operator with the same operand types.
 // The loader rejects models with other operands.
 std::optional<reference::OpCase> ReadKernelCase(std::string_view text);
 

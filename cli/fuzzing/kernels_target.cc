@@ -13,8 +13,8 @@
 #include "lib/base/check.h"
 #include "lib/base/rng.h"
 #include "lib/executor/cpu/cpu_backend.h"
-#include "lib/executor/reference/check_run.h"
-#include "lib/executor/reference/op_case.h"
+#include "lib/executor/testing/check_run.h"
+#include "lib/executor/testing/op_case.h"
 #include "lib/problem/ops/families.h"
 #include "lib/problem/ops/op_table.h"
 

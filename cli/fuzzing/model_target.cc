@@ -1,6 +1,8 @@
 // ONNX files: everything that ckplan and ckexec do with a model before running it.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "cli/fuzzing/fuzz_targets.h"
 #include "lib/base/check.h"
@@ -20,19 +22,32 @@ namespace {
 constexpr size_t kMaxPlannedModelNodes = 300;
 constexpr int64_t kMaxReadBytes = 1 << 20;
 
-// An error about unknown sizes names the dimensions to bind, as "N=..." or "x=?,8".
-bool BindMissingDimensions(const Error& error, PlanRequest* request) {
-  bool is_bound = false;
+// Does what an error suggests: it names dimensions to bind, as "N=..." or "x=?,8", inputs whose
+// contents decide, as "n=...", and where the step could end. Returns false if that changes nothing.
+bool FollowRemedy(const Error& error, PlanRequest* request) {
+  bool is_changed = false;
   for (const Remedy::Setting& setting : error.remedy.settings) {
-    if (setting.name != "dims") continue;
-    is_bound |= request->dims.emplace(setting.value.substr(0, setting.value.rfind('=')), 2).second;
+    const std::string name = setting.value.substr(0, setting.value.rfind('='));
+    if (setting.name == "dims") is_changed |= request->dims.emplace(name, 2).second;
+    if (setting.name == "outputs" && request->outputs.empty()) {
+      std::istringstream list(setting.value);
+      for (std::string output; std::getline(list, output, ',');) request->outputs.push_back(output);
+      is_changed = true;
+    }
+    auto& sets = request->set_inputs;
+    const std::string contents = name + "=1";
+    if (setting.name == "set_inputs" &&
+        std::find(sets.begin(), sets.end(), contents) == sets.end()) {
+      sets.push_back(contents);
+      is_changed = true;
+    }
   }
-  return is_bound;
+  return is_changed;
 }
 
 Result<ModelSource> Load(const std::string& path, PlanRequest* request) {
   Result<ModelSource> source = LoadModelSource(path, *request);
-  while (!source.ok() && BindMissingDimensions(source.error(), request)) {
+  while (!source.ok() && FollowRemedy(source.error(), request)) {
     source = LoadModelSource(path, *request);
   }
   return source;

@@ -39,7 +39,7 @@ def folder_of(path, library):
     if not path.is_relative_to(library) or path.name.endswith("_test.cc"):
         return None
     room, *folders = path.relative_to(library).parts[:-1] or ("",)
-    if room == "testing" or folders[:1] in (["reference"], ["cuda"]):
+    if room == "testing" or folders[:1] in (["testing"], ["cuda"]):
         return None
     return "/".join(part for part in ("lib", room, *folders[:1]) if part)
 

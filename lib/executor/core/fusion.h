@@ -50,6 +50,7 @@ class FusedProgram {
   };
   // Returns the group that this action is in, or null.
   const Group* GroupOf(size_t action) const;
+  const std::vector<Group>& groups() const { return groups_; }
 
  private:
   std::vector<Group> groups_;

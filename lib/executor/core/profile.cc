@@ -92,10 +92,38 @@ StepSeconds TypicalSeconds(const std::vector<SecondsOfNodes>& runs) {
 
 namespace {
 
+// Forward and backward times of each node, one value per run.
 struct Samples {
   std::vector<double> forward;
   std::vector<double> backward;
 };
+using SamplesOfNodes = IdVector<NodeId, Samples>;
+
+void Add(const SecondsOfNodes& seconds, SamplesOfNodes* samples) {
+  for (const NodeId id : samples->ids()) {
+    (*samples)[id].forward.push_back(seconds[id].forward);
+    (*samples)[id].backward.push_back(seconds[id].backward);
+  }
+}
+
+// Splits the time of each fused group among its nodes, in proportion to `alone`.
+void SplitGroups(const FusedProgram& fused, const SamplesOfNodes& alone,
+                 std::vector<ProfiledNode>* nodes) {
+  for (const FusedProgram::Group& group : fused.groups()) {
+    double together = 0;
+    double one_by_one = 0;
+    for (const Call& call : group.fusion.calls) {
+      together += (*nodes)[static_cast<size_t>(call.node.index())].forward_seconds;
+      one_by_one += Median(alone[call.node].forward);
+    }
+    const auto count = static_cast<double>(group.fusion.calls.size());
+    for (const Call& call : group.fusion.calls) {
+      const double share =
+          one_by_one > 0 ? Median(alone[call.node].forward) / one_by_one : 1 / count;
+      (*nodes)[static_cast<size_t>(call.node.index())].forward_seconds = together * share;
+    }
+  }
+}
 
 }  // namespace
 
@@ -113,22 +141,24 @@ Result<std::vector<ProfiledNode>> ProfileNodes(Backend& backend, const StepGraph
   arena->Touch();
   const Loss loss(LossKind::kGiven, options.seed);
   Runner runner(backend, step, operators, constants, loss, options.seed, nullptr);
-  IdVector<NodeId, Samples> samples(step.graph.nodes().size());
+  const FusedProgram fused(plan.program, step, operators, backend);
+  SamplesOfNodes as_run(step.graph.nodes().size());
+  SamplesOfNodes alone(step.graph.nodes().size());
   for (int i = 0; i <= options.runs; ++i) {
     Stopwatch watch(backend, step);
     CKPLAN_RETURN_IF_ERROR(runner.Run(plan.program, *arena, &watch));
-    if (i == 0) continue;
-    const SecondsOfNodes seconds = watch.Read();
-    for (const NodeId id : samples.ids()) {
-      samples[id].forward.push_back(seconds[id].forward);
-      samples[id].backward.push_back(seconds[id].backward);
-    }
+    if (i > 0) Add(watch.Read(), &as_run);
+    if (fused.groups().empty()) continue;
+    Stopwatch one_by_one(backend, step, /*fuses=*/false);
+    CKPLAN_RETURN_IF_ERROR(runner.Run(plan.program, *arena, &one_by_one));
+    if (i > 0) Add(one_by_one.Read(), &alone);
   }
   std::vector<ProfiledNode> nodes;
-  for (const NodeId id : samples.ids()) {
-    nodes.push_back({step.graph.node(id).name, Median(samples[id].forward),
-                     Median(samples[id].backward), operators.workspaces[id]});
+  for (const NodeId id : as_run.ids()) {
+    nodes.push_back({step.graph.node(id).name, Median(as_run[id].forward),
+                     Median(as_run[id].backward), operators.workspaces[id]});
   }
+  SplitGroups(fused, alone, &nodes);
   return nodes;
 }
 

@@ -26,11 +26,15 @@ struct NodeSeconds {
 };
 using SecondsOfNodes = IdVector<NodeId, NodeSeconds>;
 
-// Marks the beginning and end of each action that computes.
+// Marks the beginning and end of each action that computes. Operators run fused, as in an
+// undisturbed step, unless `fuses` is false. A fused group's time is then that of its first and
+// last operator.
 class Stopwatch final : public RunObserver {
  public:
-  Stopwatch(Backend& backend, const StepGraph& step)
-      : clock_(backend.MakeClock()), nodes_(step.graph.nodes().size()) {}
+  Stopwatch(Backend& backend, const StepGraph& step, bool fuses = true)
+      : clock_(backend.MakeClock()), nodes_(step.graph.nodes().size()), fuses_(fuses) {}
+
+  bool allows_fusion() const override { return fuses_; }
 
   Result<Done> Before(const Action& action, const RunState& state) override;
   Result<Done> After(const Action& action, const RunState& state) override;
@@ -47,6 +51,7 @@ class Stopwatch final : public RunObserver {
 
   std::unique_ptr<DeviceClock> clock_;
   size_t nodes_;
+  bool fuses_;
   std::vector<Span> spans_;
   NodeId last_backward_;
   size_t began_ = 0;
@@ -94,7 +99,8 @@ struct ProfileOptions {
 };
 
 // Runs whole steps that keep everything, in the model's order, so that each node finds the caches
-// as in training. kInfeasible: the device has too little memory.
+// as in training. Where operators run fused, their times add up to that of the fused kernel, in
+// proportion to what they take one by one. kInfeasible: the device has too little memory.
 Result<std::vector<ProfiledNode>> ProfileNodes(Backend& backend, const StepGraph& step,
                                                const StepOperators& operators,
                                                ConstantStore& constants,

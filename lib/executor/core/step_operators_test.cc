@@ -8,8 +8,8 @@
 
 #include "lib/executor/core/constant_store.h"
 #include "lib/executor/core/testing.h"
-#include "lib/executor/reference/check_run.h"
-#include "lib/executor/reference/op_case.h"
+#include "lib/executor/testing/check_run.h"
+#include "lib/executor/testing/op_case.h"
 #include "lib/files/model/testing.h"
 #include "lib/problem/ops/families.h"
 

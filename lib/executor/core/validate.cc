@@ -198,11 +198,21 @@ class Validator {
     }
     report_.keep_all.seconds = SecondsOf(kept);
     report_.plan.seconds = SecondsOf(planned);
-    report_.plan.recompute_seconds = TypicalSeconds(planned.nodes).recompute;
+    SetOperatorSeconds(kept, report_.keep_all);
+    SetOperatorSeconds(planned, report_.plan);
+    report_.timing = !times_steps_            ? StepTiming::kOperators
+                     : options_.records_steps ? StepTiming::kRecorded
+                                              : StepTiming::kSteps;
     if (*report_.keep_all.seconds > 0) {
       report_.measured_overhead = *report_.plan.seconds / *report_.keep_all.seconds - 1;
     }
     return Done{};
+  }
+
+  static void SetOperatorSeconds(const TimedRuns& runs, RunFigures& figures) {
+    const StepSeconds typical = TypicalSeconds(runs.nodes);
+    figures.operator_seconds = typical.total;
+    figures.recompute_seconds = typical.recompute;
   }
 
   static double SecondsOf(const TimedRuns& runs) {
@@ -267,6 +277,22 @@ Result<ValidationReport> ValidateRuns(Backend& backend, const StepGraph& step,
   return Validator(backend, step, constants, runner, options).Validate(keep_all, plan);
 }
 
+namespace {
+
+void PredictTimes(const Plan& plan, ValidationReport& report) {
+  const auto step =
+      static_cast<double>((plan.figures.forward_cost + plan.figures.backward_cost).count());
+  const auto overhead = static_cast<double>(plan.figures.overhead.count());
+  if (step > 0) report.predicted_overhead = overhead / step;
+  // The costs of other models are good for comparing plans, not for predicting seconds.
+  if (!report.timing || plan.request.cost_model != "file") return;
+  constexpr double kNanosecond = 1e-9;
+  report.keep_all.predicted_seconds = step * kNanosecond;
+  report.plan.predicted_seconds = (step + overhead) * kNanosecond;
+}
+
+}  // namespace
+
 Result<ValidationReport> ValidatePlan(Backend& backend, const StepGraph& step,
                                       const StepOperators& operators, ConstantStore& constants,
                                       const TensorGraph& planned, const Plan& plan,
@@ -292,11 +318,7 @@ Result<ValidationReport> ValidatePlan(Backend& backend, const StepGraph& step,
   if (!run.has_planned_sizes) {
     report.notes.push_back("tensors are larger than planned, so they were placed at new offsets");
   }
-  const auto step_cost =
-      static_cast<double>((plan.figures.forward_cost + plan.figures.backward_cost).count());
-  if (step_cost > 0) {
-    report.predicted_overhead = static_cast<double>(plan.figures.overhead.count()) / step_cost;
-  }
+  PredictTimes(plan, report);
   return report;
 }
 

@@ -48,8 +48,18 @@ struct RunFigures {
   Bytes counted_host_peak;
   Bytes host_bytes;
   double loss = 0;
-  std::optional<double> seconds;            // Time of a typical run, without the loss.
-  std::optional<double> recompute_seconds;  // Time spent in recomputation.
+  std::optional<double> seconds;  // Time of a typical run, without the loss: see StepTiming.
+  // The same program, operator by operator: the sum of the medians, and its part in recomputation.
+  std::optional<double> operator_seconds;
+  std::optional<double> recompute_seconds;
+  std::optional<double> predicted_seconds;  // Only if the plan's costs were measured.
+};
+
+// What RunFigures::seconds times. Operators run fused in all of these.
+enum class StepTiming {
+  kOperators,  // The sum of the operators' medians, on a device that runs them one by one.
+  kSteps,      // Undisturbed steps.
+  kRecorded,   // Undisturbed steps as recorded work.
 };
 
 struct ParameterDifference {
@@ -69,6 +79,7 @@ struct ValidationReport {
   Bytes unplanned_workspace;
   int64_t parameters = 0;                        // The number of parameter gradients compared.
   std::vector<ParameterDifference> differences;  // For the first run that differs.
+  std::optional<StepTiming> timing;              // Absent if no step was timed.
   // Fractions of a training step's time.
   std::optional<double> predicted_overhead;
   std::optional<double> measured_overhead;

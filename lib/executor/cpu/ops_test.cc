@@ -1,14 +1,14 @@
 // Tests the operators of the CPU backend against the double-precision reference. Each case is a row
-// of a table; see lib/executor/reference/op_case.h.
+// of a table; see lib/executor/testing/op_case.h.
 #include <doctest/doctest.h>
 
 #include "lib/executor/cpu/cpu_backend.h"
 #include "lib/executor/cpu/registry.h"
-#include "lib/executor/reference/check_op.h"
-#include "lib/executor/reference/check_run.h"
-#include "lib/executor/reference/op_case.h"
-#include "lib/executor/reference/random_checks.h"
 #include "lib/executor/scalar/random.h"
+#include "lib/executor/testing/check_op.h"
+#include "lib/executor/testing/check_run.h"
+#include "lib/executor/testing/op_case.h"
+#include "lib/executor/testing/random_checks.h"
 #include "lib/problem/ops/families.h"
 #include "lib/problem/ops/op_table.h"
 

@@ -1,17 +1,17 @@
 // Tests the operators of the CUDA backend against the double-precision reference, with the cases of
-// the CPU backend; see lib/executor/reference/op_case.h.
+// the CPU backend; see lib/executor/testing/op_case.h.
 #include <doctest/doctest.h>
 
 #include <cmath>
 
 #include "lib/executor/cuda/registry.h"
 #include "lib/executor/cuda/test_backend.h"
-#include "lib/executor/reference/check_bfloat16.h"
-#include "lib/executor/reference/check_op.h"
-#include "lib/executor/reference/check_run.h"
-#include "lib/executor/reference/op_case.h"
-#include "lib/executor/reference/random_checks.h"
 #include "lib/executor/scalar/random.h"
+#include "lib/executor/testing/check_bfloat16.h"
+#include "lib/executor/testing/check_op.h"
+#include "lib/executor/testing/check_run.h"
+#include "lib/executor/testing/op_case.h"
+#include "lib/executor/testing/random_checks.h"
 #include "lib/problem/ops/families.h"
 
 namespace ckplan::cuda {

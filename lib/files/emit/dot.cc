@@ -92,6 +92,8 @@ class DotWriter {
  public:
   DotWriter(const TrainingStep& step, const Plan* plan)
       : step_(step), plan_(plan), picture_(step.name()) {}
+  explicit DotWriter(const GradientGraph& of)
+      : step_(of.graph), mirror_of_(&of.mirror_of), picture_(of.graph.name()) {}
 
   std::string Write() && {
     WriteInputs();
@@ -104,6 +106,7 @@ class DotWriter {
     }
     if (step_.is_joint()) {
       WritePhase(Phase::kForward);
+      WriteCluster("mirrored", "mirrored", OfPhase(Phase::kForward, /*are_mirrors=*/true));
       WritePhase(Phase::kBackward);
     } else if (plan_ != nullptr) {
       WriteSegments();
@@ -132,22 +135,33 @@ class DotWriter {
   }
 
   void WritePhase(Phase phase) {
-    std::vector<NodeId> nodes;
-    for (const NodeId id : step_.node_ids()) {
-      if (step_.joint().op(id).phase == phase) nodes.push_back(id);
-    }
-    if (!nodes.empty()) WriteCluster(NameOf(phase), NameOf(phase), nodes);
+    WriteCluster(NameOf(phase), NameOf(phase), OfPhase(phase, /*are_mirrors=*/false));
   }
 
+  std::vector<NodeId> OfPhase(Phase phase, bool are_mirrors) const {
+    std::vector<NodeId> nodes;
+    for (const NodeId id : step_.node_ids()) {
+      const bool is_mirror = phase == Phase::kForward && IsMirror(id);
+      if (step_.joint().op(id).phase == phase && is_mirror == are_mirrors) nodes.push_back(id);
+    }
+    return nodes;
+  }
+
+  bool IsMirror(NodeId id) const { return mirror_of_ != nullptr && (*mirror_of_)[id] > 0; }
+
   void WriteCluster(std::string_view id, std::string_view label, const std::vector<NodeId>& nodes) {
+    if (nodes.empty()) return;
     picture_.BeginCluster(id, label);
     for (const NodeId node : nodes) WriteNode(2, node);
     picture_.EndCluster();
   }
 
   void WriteNode(size_t depth, NodeId id) {
+    static const NodeDecision kMirror = {.action = NodeAction::kRecompute};
     picture_.Node(depth, id.index(), step_.RawNameOf(id), step_.OpOf(id),
-                  plan_ == nullptr ? nullptr : &plan_->decisions[id]);
+                  IsMirror(id)       ? &kMirror
+                  : plan_ == nullptr ? nullptr
+                                     : &plan_->decisions[id]);
   }
 
   // Writes one edge per tensor and reader.
@@ -172,7 +186,8 @@ class DotWriter {
   }
 
   const TrainingStep step_;
-  const Plan* plan_;
+  const Plan* plan_ = nullptr;
+  const IdVector<OpId, int32_t>* mirror_of_ = nullptr;  // Null without mirrors.
   DotPicture picture_;
 };
 
@@ -183,6 +198,8 @@ std::string WriteDot(const TrainingStep& step, const Plan* plan) {
                "a plan has a decision for every node of its graph");
   return DotWriter(step, plan).Write();
 }
+
+std::string WriteGradientGraphDot(const GradientGraph& of) { return DotWriter(of).Write(); }
 
 namespace {
 

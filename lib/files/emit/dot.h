@@ -19,6 +19,7 @@
 
 #include "lib/base/units.h"
 #include "lib/planning/plan/plan.h"
+#include "lib/problem/schedule/gradient_graph.h"
 #include "lib/problem/schedule/training_step.h"
 
 namespace ckplan {
@@ -62,6 +63,8 @@ class DotPicture {
 
 // Draws the plan, or only the graph if `plan` is null.
 std::string WriteDot(const TrainingStep& step, const Plan* plan);
+// Draws every node of a gradient graph; its mirrors are orange ellipses in a cluster of their own.
+std::string WriteGradientGraphDot(const GradientGraph& of);
 
 // WriteFoldedDot groups the nodes of a large graph into boxes.
 //

@@ -16,6 +16,7 @@
 #include "lib/planning/explain/traced_plan.h"
 #include "lib/planning/plan/plan.h"
 #include "lib/problem/graph/layer_fold.h"
+#include "lib/problem/schedule/gradient_graph.h"
 #include "lib/problem/schedule/training_step.h"
 
 namespace ckplan {
@@ -51,6 +52,16 @@ Result<Emitted> EmitDivisionTree(const EmitSource& source, const std::string&) {
                                                 ? write(FoldLayers(source.step.forward()).graph)
                                                 : write(source.step.forward()));
   return Emitted{std::move(text)};
+}
+
+constexpr std::string_view kDotEnding = ".dot";
+constexpr std::array kGradientGraphEndings = {kDotEnding, std::string_view(".json")};
+
+Result<Emitted> EmitGradientGraph(const EmitSource& source, const std::string& path) {
+  CKPLAN_ASSIGN_OR_RETURN(const GradientGraph made,
+                          BuildGradientGraph(source.step, source.plan->schedule));
+  return Emitted{path.ends_with(kDotEnding) ? WriteGradientGraphDot(made)
+                                            : WriteJointGraphJson(made.graph)};
 }
 
 Result<Emitted> EmitOnnx(const EmitSource& source, const std::string& path) {
@@ -125,6 +136,9 @@ constexpr std::array kEmitters = {
             /*takes_joint=*/true},
     Emitter{"division-tree", "the division tree of the graph, for Graphviz", Emitter::Needs::kGraph,
             EmitDivisionTree},
+    Emitter{"gradient-graph",
+            "the training step with a node for each run, as .dot or a joint graph in .json",
+            Emitter::Needs::kPlan, EmitGradientGraph, /*takes_joint=*/true, kGradientGraphEndings},
     Emitter{"curve", "memory at every step, as .csv or .svg", Emitter::Needs::kPlan, EmitCurve,
             /*takes_joint=*/true, kCurveEndings, /*takes_two=*/true},
     Emitter{"accounting", "an itemized list of the device memory that training needs, as JSON",

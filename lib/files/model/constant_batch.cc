@@ -199,6 +199,7 @@ void ClearGraph(Model::Impl* model) {
   model->warnings.clear();
   model->live_outputs.clear();
   model->trainable_ends.clear();
+  model->main_names.clear();
 }
 
 Result<Done> ExpandWithBatch(Model::Impl& model, const BoundDims& bound, int64_t batch,

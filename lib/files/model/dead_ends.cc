@@ -142,7 +142,9 @@ std::vector<std::string> TrainableEnds(const Model::Impl& model, const DeadEnds&
   }
   std::vector<std::string> found;
   for (const ValueIndex end : ends) {
-    const std::string& name = model.value(end).name;
+    std::string name = model.value(end).name;
+    const auto in_main = model.main_names.find(end);
+    if (!names.contains(name) && in_main != model.main_names.end()) name = in_main->second;
     if (found.size() == kMaxEnds || !names.contains(name)) continue;
     std::string pattern = PatternFor(model.proto->graph(), name);
     if (!pattern.empty()) found.push_back(std::move(pattern));

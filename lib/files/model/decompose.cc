@@ -277,6 +277,17 @@ bool MakeTorchEmbedding(Maker& m) {
   return true;
 }
 
+// Its indices apply to the last axis, and are a list in any shape.
+bool MakeArrayFeatureExtractor(Maker& m) {
+  if (!m.HasInput(0) || !m.HasInput(1) || m.DimsOf(0).empty()) return false;
+  const std::string rows = m.DimsOf(0).size() == 1
+                               ? m.Do("Unsqueeze", {m.Operand(0), m.Ints({0}, "axis")}, "row")
+                               : m.Operand(0);
+  const std::string places = m.Do("Reshape", {m.Operand(1), m.Ints({-1}, "flat")}, "places");
+  m.Finish("Gather", {rows, places}, {Maker::Int("axis", -1)});
+  return true;
+}
+
 // ---- Blocked layouts ----
 
 // Operators of com.microsoft.nchwc store channels in blocks: the same elements in a different
@@ -344,6 +355,9 @@ constexpr DecompositionRow kBlockedRows[] = {
     {"MaxPool", MakeUnblockedPool},           {"ReorderInput", MakeReorderInput},
     {"ReorderOutput", MakeReorderOutput}};
 
+constexpr DecompositionRow kMachineLearningRows[] = {
+    {"ArrayFeatureExtractor", MakeArrayFeatureExtractor}};
+
 const DecompositionRow* RowOf(std::span<const DecompositionRow> rows, const std::string& type) {
   const auto found = std::find_if(rows.begin(), rows.end(),
                                   [&](const DecompositionRow& row) { return row.type == type; });
@@ -352,6 +366,7 @@ const DecompositionRow* RowOf(std::span<const DecompositionRow> rows, const std:
 
 const DecompositionRow* RowOf(const onnx::NodeProto& node) {
   if (node.domain() == "com.microsoft.nchwc") return RowOf(kBlockedRows, node.op_type());
+  if (node.domain() == "ai.onnx.ml") return RowOf(kMachineLearningRows, node.op_type());
   // ONNX Runtime also wrote this operator into ONNX's own domain.
   const bool is_listed = !IsStandard(node) || node.op_type() == "SimplifiedLayerNormalization";
   return is_listed ? RowOf(kRows, node.op_type()) : nullptr;
@@ -377,8 +392,9 @@ std::optional<Decomposition> FromNewestSet(const onnx::NodeProto& node,
 std::optional<Decomposition> Decompose(const Model::Impl& model, const onnx::NodeProto& node,
                                        const std::vector<ValueIndex>& inputs) {
   const bool is_standard = IsStandard(node);
-  if (!is_standard && !node.domain().starts_with("com.microsoft")) return std::nullopt;
   const DecompositionRow* row = RowOf(node);
+  const bool is_runtime = node.domain().starts_with("com.microsoft");
+  if (row == nullptr && !is_standard && !is_runtime) return std::nullopt;
   if (row == nullptr) {
     const bool is_same = is_standard || node.op_type() == "QuantizeLinear" ||
                          node.op_type() == "DequantizeLinear" || node.op_type() == "Trilu";

@@ -1,5 +1,5 @@
-// Replaces operators that ONNX Runtime's optimizers write (com.microsoft) by equivalent ONNX
-// operators:
+// Replaces operators that ONNX Runtime's optimizers write (com.microsoft), and a few of ai.onnx.ml,
+// by equivalent ONNX operators:
 //
 //   y = SkipLayerNormalization(x, skip, g, b)
 //   becomes   s = Add(x, skip)   y = LayerNormalization(s, g, b)
@@ -24,6 +24,13 @@ struct Decomposition {
   // They read the node's operands by OperandName, and each other's results.
   std::vector<onnx::NodeProto> nodes;
   std::vector<std::string> outputs;  // Which of their results are the node's outputs.
+
+  // What it assumes, for a warning, and the operand whose unknown contents would tell.
+  struct Assumption {
+    std::string text;
+    std::optional<size_t> operand;
+  };
+  std::vector<Assumption> assumptions;
 };
 
 // Returns nullopt for an unknown operator or an unsupported use.
@@ -84,6 +91,10 @@ class DecompositionBuilder {
   // Makes `name` an output of the decomposed node.
   void Output(size_t position, const std::string& name) {
     if (HasOutput(position)) made_.outputs[position] = name;
+  }
+
+  void Assume(std::string text, std::optional<size_t> operand = std::nullopt) {
+    made_.assumptions.push_back({std::move(text), operand});
   }
 
   std::string Ints(const std::vector<int64_t>& list, const std::string& what);

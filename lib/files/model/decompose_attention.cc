@@ -346,7 +346,9 @@ bool MakeGroupQueryAttention(Maker& m) {
     operands.keys = m.Operand(kKeys);
     operands.values = m.Operand(kValues);
   }
-  if (m.HasInput(kSink)) return false;
+  if (m.HasInput(kSink) || IntAttribute(m.node(), "smooth_softmax", 0) != 0) {
+    m.Assume("it is planned without the sink of its softmax, one number for each head");
+  }
   int64_t past = 0;  // Tokens before these.
   int64_t keys = q[1];
   if (m.HasInput(kPastKeys) && m.HasInput(kPastValues)) {
@@ -359,6 +361,8 @@ bool MakeGroupQueryAttention(Maker& m) {
     operands.past_values = m.Operand(kPastValues);
     // A past with room for the new tokens is a buffer that they are written into.
     const std::optional<int64_t> total = m.KnownNumber(kTotal);
+    if (!total)
+      m.Assume("its cache is planned to grow by the new tokens, not as a buffer for them", kTotal);
     if (total && *total >= q[1] && *total <= past && m.HasInput(kLast)) {
       const std::string last =
           m.Do("Cast", {m.Operand(kLast)}, "last", {Maker::Int("to", TensorProto::INT64)});

@@ -274,6 +274,51 @@ TEST_CASE("decompose: the columns of a packed weight are those of the shape that
             {{"y", "[2,16]"}}});
 }
 
+// ONNX Runtime 1.32 returns [1,12] for a list, and keeps all axes of others but the last.
+TEST_CASE("decompose: the columns that scikit-learn's models take") {
+  const auto sizes = [](const std::string& features, const std::string& columns) {
+    const ModelGraph lowered = LowerProto(
+        ParseText("<ir_version: 10, opset_import: [\"\" : 20, \"ai.onnx.ml\" : 1]> g (float[" +
+                  features + "] x) => (float[a,b] y) <float w = {2}, " + columns +
+                  "> { m = Mul(x, w) y = ai.onnx.ml.ArrayFeatureExtractor(m, c) }"));
+    CHECK(NodeOf(lowered.graph, "Gather").backward_reads.empty());
+    return lowered.graph.tensor(lowered.graph.outputs()[0]).bytes.count() / 4;
+  };
+  CHECK(sizes("6,5", "int64[1,3] c = {4,0,1}") == 6 * 3);
+  CHECK(sizes("6,5", "int64 c = {4}") == 6);
+  CHECK(sizes("5", "int64[2,2] c = {4,0,1,1}") == 4);
+}
+
+TEST_CASE("decompose: what a GroupQueryAttention assumes is said") {
+  const auto warnings = [](const std::string& operands, std::vector<std::string> sets) {
+    const onnx::ModelProto proto = ParseGraph(
+        "g (float[1,2,64] x0, float[1,2,32] k, float[1,2,32] v, float[1,2,8,16] pk, "
+        "float[1,2,8,16] pv, int32[1] l, int64 total) => (float[1,2,64] y) <float w = {2}, "
+        "float[4] "
+        "sink = {0,0,0,0}> { x = Mul(x0, w) t = Cast<to = 6>(total) y = "
+        "com.microsoft.GroupQueryAttention<num_heads = 4, kv_num_heads = 2>(" +
+        operands + ") }");
+    LoadOptions options;
+    options.set_inputs = std::move(sets);
+    const Result<Model> model = LoadProto(proto, options);
+    REQUIRE_MESSAGE(model.ok(), model.error().message);
+    std::string all;
+    for (const std::string& warning : model->warnings()) all += warning + "\n";
+    return all;
+  };
+  const auto has = [](const std::string& text, const char* part) {
+    return text.find(part) != std::string::npos;
+  };
+  const std::string cached = "x, k, v, pk, pv, l, t";
+  CHECK(has(
+      warnings(cached, {}),
+      "GroupQueryAttention: its cache is planned to grow by the new tokens, not as a buffer for "
+      "them; choose with --set total=..."));
+  CHECK_FALSE(has(warnings(cached, {"total=8"}), "its cache"));
+  CHECK_FALSE(has(warnings("x, k, v, , , l, t", {}), "its cache"));
+  CHECK(has(warnings("x, k, v, , , l, t, , , , , sink", {}), "without the sink of its softmax"));
+}
+
 TEST_CASE("decompose: a use without such a form stays an unknown operator") {
   const Decomposed row = {"float[2,64] x0, float[64,16] m",
                           "y = com.microsoft.FusedGemm<activation = \"Sine\">(x, m)",

@@ -158,6 +158,12 @@ Result<Done> Expander::Run() {
     scope.file_node = i;
     Expand(proto.graph().node(i), scope);
     if (is_too_large_) break;
+    for (const std::string& name : proto.graph().node(i).output()) {
+      const auto value = name.empty() ? std::nullopt : Find(name, scope);
+      if (value && *value != kNoValue && model_.value(*value).name != name) {
+        model_.main_names.emplace(*value, name);
+      }
+    }
   }
   AddOutputs(scope);
   return Report();
@@ -282,13 +288,18 @@ void Expander::AddOperation(const NodeProto& node, Scope& scope) {
 }
 
 bool Expander::AddDecomposed(const NodeProto& node, const Values& inputs, Scope& scope) {
-  if (SchemaOf(node, scope) != nullptr || GivenHintFor(model_, node) != nullptr) return false;
+  const bool is_known = SchemaOf(node, scope) != nullptr && !IsDecomposed(node);
+  if (is_known || GivenHintFor(model_, node) != nullptr) return false;
   ModelOperation whole;
   whole.node = &node;
   whole.inputs = inputs;
   if (!ContribFault(model_, whole).empty()) return false;  // Type inference reports it.
   const std::optional<Decomposition> made = Decompose(model_, node, inputs);
   if (!made) return false;
+  for (const Decomposition::Assumption& assumption : made->assumptions) {
+    Warn(fmt::format("{}: {}", node.op_type(), assumption.text),
+         assumption.operand ? inputs[*assumption.operand] : kNoValue);
+  }
   static const DeclaredTypes kNoTypes;
   static const CallAttributes kNoAttributes;
   Scope body{nullptr,   scope.prefix,    &DecompositionOpsets(), &kNoAttributes,
@@ -301,6 +312,18 @@ bool Expander::AddDecomposed(const NodeProto& node, const Values& inputs, Scope&
   }
   BindOutputs(node, made->outputs, body, scope);
   return true;
+}
+
+void Expander::Warn(std::string text, ValueIndex deciding, const std::string& otherwise) {
+  std::vector<std::string> switches;
+  if (deciding != kNoValue) switches = FindSwitches(model_, dead_ends_, deciding);
+  text = fmt::format("{}: {}", file_, text);
+  text += switches.empty() ? otherwise
+                           : fmt::format("; choose with --set {}=...", ShortName(switches.front()));
+  auto& warnings = model_.warnings;
+  if (std::find(warnings.begin(), warnings.end(), text) == warnings.end()) {
+    warnings.push_back(std::move(text));
+  }
 }
 
 const ConstantValue* Expander::KnownContents(ValueIndex value) const {

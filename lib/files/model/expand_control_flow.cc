@@ -142,6 +142,7 @@ void Expander::ExpandCostlierBranch(const NodeProto& node, ValueIndex condition,
   Values outputs[2];
   BranchCost costs[2];
   bool is_known[2];
+  bool is_empty[2];
   for (size_t i = 0; i < 2; ++i) {
     const size_t begin = model_.operations.size();
     outputs[i] =
@@ -150,21 +151,26 @@ void Expander::ExpandCostlierBranch(const NodeProto& node, ValueIndex condition,
     is_known[i] = std::all_of(outputs[i].begin(), outputs[i].end(), [this](ValueIndex value) {
       return value != kNoValue && (model_.value(value).has_shape || sequences_.contains(value));
     });
+    is_empty[i] = std::any_of(outputs[i].begin(), outputs[i].end(), [this](ValueIndex value) {
+      if (value == kNoValue || !model_.value(value).has_shape) return false;
+      const Dims& dims = model_.value(value).dims;
+      return std::find(dims.begin(), dims.end(), 0) != dims.end();
+    });
   }
-  const size_t chosen = is_known[0] != is_known[1] ? (is_known[0] ? 0 : 1)
-                        : costs[0] < costs[1]      ? 1
-                                                   : 0;
+  size_t chosen = costs[0] < costs[1] ? 1 : 0;
+  const char* why = "costlier one";
+  if (is_known[0] != is_known[1]) {
+    chosen = is_known[0] ? 0 : 1;
+    why = "only one with known shapes";
+    if (is_empty[chosen]) {  // Such as that of a detector that found nothing.
+      chosen = 1 - chosen;
+      why = "only one that isn't empty";
+    }
+  }
   NameOutputs(node, outputs[chosen], scope);
-  const std::vector<std::string> switches = FindSwitches(model_, dead_ends_, condition);
-  std::string note = fmt::format(
-      "{}: If \"{}\" is planned with its {}, the {}; {}", file_, ShortName(name), kBranches[chosen],
-      is_known[1 - chosen] ? "costlier one" : "only one with known shapes",
-      switches.empty() ? "its condition depends on the batch"
-                       : fmt::format("choose with --set {}=...", ShortName(switches.front())));
-  auto& warnings = model_.warnings;
-  if (std::find(warnings.begin(), warnings.end(), note) == warnings.end()) {
-    warnings.push_back(std::move(note));
-  }
+  Warn(fmt::format("If \"{}\" is planned with its {}, the {}", ShortName(name), kBranches[chosen],
+                   why),
+       condition, "; its condition depends on the batch");
 }
 
 void Expander::NameOutputs(const NodeProto& node, const Values& values, Scope& scope) {

@@ -141,6 +141,8 @@ class Expander {
   // Returns the values that the node's bodies read from enclosing scopes.
   Values CapturedBy(const onnx::NodeProto& node, const Scope& scope) const;
   const ConstantValue* KnownContents(ValueIndex value) const;
+  // Warns once, and names an input that determines `deciding`, or says `otherwise`.
+  void Warn(std::string text, ValueIndex deciding, const std::string& otherwise = "");
 
   // ---- Branches and loops: expand_control_flow.cc ----------------------------------------------
 

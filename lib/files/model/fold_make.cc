@@ -204,23 +204,47 @@ Folded FoldSplit(const FoldRule&, const NodeProto& node, const Inputs& inputs) {
   return outputs;
 }
 
-// Folds only reductions of integer vectors over all elements, which compute products and sums of
-// sizes.
+// Joins the elements of each result in their order. A reduction of nothing isn't folded.
 Folded FoldReduce(const FoldRule& rule, const NodeProto& node, const Inputs& inputs) {
   const ConstantValue* data = Known(inputs, 0);
-  if (data == nullptr || data->is_float() || data->dims.size() > 1 || data->ints.empty()) {
-    return std::nullopt;
-  }
-  const auto axes = ReadAxes(node, inputs, 1, data->dims.size());
+  if (data == nullptr || data->size() == 0) return std::nullopt;
+  const bool lacks_function = data->is_float() && rule.join_reals == nullptr;
+  const size_t rank = data->dims.size();
+  const auto axes = ReadAxes(node, inputs, 1, rank);
+  if (lacks_function || !axes.has_value()) return std::nullopt;
   const bool is_noop = IntAttribute(node, "noop_with_empty_axes", 0) != 0;
-  if (!axes.has_value() || (axes->values.empty() && is_noop)) return std::nullopt;
-  std::optional<int64_t> result = data->ints[0];
-  for (size_t i = 1; i < data->ints.size() && result.has_value(); ++i) {
-    result = rule.join_ints(*result, data->ints[i]);
-  }
-  if (!result.has_value()) return std::nullopt;
+  std::vector<bool> is_reduced(rank, axes->values.empty() && !is_noop);
+  for (const int64_t axis : axes->values) is_reduced[static_cast<size_t>(axis)] = true;
   const bool keeps = IntAttribute(node, "keepdims", 1) != 0;
-  return One({data->elem_type, Dims(keeps ? data->dims.size() : 0, 1), {*result}, {}});
+  Dims kept = data->dims;  // 1 where it is reduced.
+  ConstantValue value{data->elem_type, {}, {}, {}};
+  for (size_t axis = 0; axis < rank; ++axis) {
+    if (is_reduced[axis]) kept[axis] = 1;
+    if (keeps || !is_reduced[axis]) value.dims.push_back(kept[axis]);
+  }
+  const std::vector<int64_t> strides = StridesOf(data->dims);
+  const std::vector<int64_t> kept_strides = StridesOf(kept);
+  const auto count = static_cast<size_t>(*ElementCount(kept));
+  std::vector<bool> is_begun(count, false);
+  (data->is_float() ? value.reals.resize(count) : value.ints.resize(count));
+  for (size_t i = 0; i < data->size(); ++i) {
+    size_t to = 0;
+    for (size_t axis = 0; axis < rank; ++axis) {
+      const int64_t place = static_cast<int64_t>(i) / strides[axis] % data->dims[axis];
+      if (!is_reduced[axis]) to += static_cast<size_t>(place * kept_strides[axis]);
+    }
+    if (data->is_float()) {
+      const double x = data->reals[i];
+      value.reals[to] = is_begun[to] ? rule.join_reals(value.reals[to], x) : x;
+    } else {
+      const std::optional<int64_t> joined =
+          is_begun[to] ? rule.join_ints(value.ints[to], data->ints[i]) : data->ints[i];
+      if (!joined.has_value()) return std::nullopt;
+      value.ints[to] = *joined;
+    }
+    is_begun[to] = true;
+  }
+  return One(std::move(value));
 }
 
 Folded FoldNonZero(const FoldRule&, const NodeProto&, const Inputs& inputs) {

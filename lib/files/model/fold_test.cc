@@ -72,6 +72,16 @@ TEST_CASE("fold: integer results are as the operator defines them") {
       {"float[2] a = {0.5,0.0}", "y = Cast<to = 9>(a)", {2}, {1, 0}},
       {"int64[4] a = {2,3,4,5}", "y = ReduceProd<keepdims = 1>(a)", {1}, {120}},
       {"int64[3] a = {2,9,4}", "y = ReduceMax<keepdims = 0>(a)", {}, {9}},
+      {"int64[2,3] a = {2,9,4,1,5,6}, int64[1] x = {-1}",
+       "y = ReduceMin<keepdims = 0>(a, x)",
+       {2},
+       {2, 1}},
+      {"int64[2,3] a = {2,9,4,1,5,6}, int64[1] x = {0}",
+       "y = ReduceSum(a, x)",
+       {1, 3},
+       {3, 14, 10}},
+      {"int64[2] a = {2,9}", "y = ReduceSum<noop_with_empty_axes = 1>(a)", {2}, {2, 9}},
+      {"int64[2] a = {2,9}, int64 b = {3}, int64 c = {4}", "y = Sum(a, b, c)", {2}, {9, 16}},
       {"int64[2,2] a = {1,0,0,1}", "y = NonZero(a)", {2, 2}, {0, 1, 0, 1}},
       {"int64 a = {5}, int64 b = {-1}, int64 c = {-2}", "y = Range(a, b, c)", {3}, {5, 3, 1}},
       {"int64[1] s = {3}", "y = ConstantOfShape<value = int64[1] {7}>(s)", {3}, {7, 7, 7}},
@@ -138,6 +148,21 @@ TEST_CASE("fold: floats are rounded to their type, and halves to even") {
   const auto rounded = Fold("float[3] a = {0.5,1.5,-2.5}", "y = Round(a)");
   REQUIRE(rounded.has_value());
   CHECK(rounded->at(0).reals == std::vector<double>{0, 2, -2});
+}
+
+// torchvision's detectors compute the size of a padded image with a maximum of floats.
+TEST_CASE("fold: floats are reduced") {
+  const auto reduce = [](const std::string& op) {
+    const auto folded = Fold("float[2,2] a = {1.5,-2,4,0.5}, int64[1] x = {1}",
+                             "y = " + op + "<keepdims = 0>(a, x)");
+    REQUIRE(folded.has_value());
+    CHECK(folded->at(0).dims == Dims{2});
+    return folded->at(0).reals;
+  };
+  CHECK(reduce("ReduceMax") == std::vector<double>{1.5, 4});
+  CHECK(reduce("ReduceMin") == std::vector<double>{-2, 0.5});
+  CHECK(reduce("ReduceSum") == std::vector<double>{-0.5, 4.5});
+  CHECK(reduce("ReduceProd") == std::vector<double>{-3, 2});
 }
 
 TEST_CASE("fold: operations that would overflow, divide by zero or grow large are not folded") {

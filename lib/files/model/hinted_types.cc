@@ -158,11 +158,12 @@ bool Describes(const OpHint& hint, const onnx::NodeProto& node) {
   return hint.type == node.op_type() && PlainDomain(hint.domain) == PlainDomain(node.domain());
 }
 
-// True if ONNX, or a function of the model, defines nodes of this type, so that they need no
-// description.
+// True if ONNX's main domain, or a function of the model, defines nodes of this type, so that they
+// need no description.
 bool IsDefined(const Model::Impl& model, const OpHint& hint) {
   const auto& functions = model.proto->functions();
-  return onnx::OpSchemaRegistry::Schema(hint.type, PlainDomain(hint.domain)) != nullptr ||
+  const bool is_standard = PlainDomain(hint.domain).empty();
+  return (is_standard && onnx::OpSchemaRegistry::Schema(hint.type) != nullptr) ||
          std::any_of(functions.begin(), functions.end(), [&](const onnx::FunctionProto& function) {
            return function.name() == hint.type &&
                   PlainDomain(function.domain()) == PlainDomain(hint.domain);
@@ -174,7 +175,7 @@ Result<Done> CheckIsUsed(const Model::Impl& model, const OpHint& hint,
                          const std::string& file) {
   const bool is_used = std::any_of(
       model.operations.begin(), model.operations.end(), [&](const ModelOperation& operation) {
-        return operation.schema == nullptr && Describes(hint, *operation.node);
+        return IsDescribable(operation) && Describes(hint, *operation.node);
       });
   if (is_used) return Done{};
   const std::string name = NameOf(hint);
@@ -202,7 +203,7 @@ Result<Done> CheckReads(const Model::Impl& model, const OpHint& hint, const std:
   size_t inputs = 0;
   size_t outputs = 0;
   for (const ModelOperation& operation : model.operations) {
-    if (operation.schema != nullptr || !Describes(hint, *operation.node)) continue;
+    if (!IsDescribable(operation) || !Describes(hint, *operation.node)) continue;
     inputs = std::max(inputs, operation.inputs.size());
     outputs = std::max(outputs, operation.outputs.size());
   }
@@ -221,6 +222,10 @@ Result<Done> CheckReads(const Model::Impl& model, const OpHint& hint, const std:
 }
 
 }  // namespace
+
+bool IsDescribable(const ModelOperation& operation) {
+  return operation.schema == nullptr || !operation.is_standard();
+}
 
 bool HasBuiltInHint(const onnx::NodeProto& node) {
   return !IsStandard(node) && FindHint(BuiltInHints(), node) != nullptr;

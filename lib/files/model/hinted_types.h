@@ -15,8 +15,11 @@ namespace ckplan {
 // Returns the operator's description, preferring the user's; null if none.
 const OpHint* HintFor(const Model::Impl& model, const onnx::NodeProto& node);
 
-// Returns the user's description of the operator; null if none. It applies only to operators
-// without an ONNX schema.
+// True if the user may describe the operator: ONNX's main domain doesn't define it.
+bool IsDescribable(const ModelOperation& operation);
+
+// Returns the user's description of the operator; null if none. It applies only to describable
+// operators.
 const OpHint* GivenHintFor(const Model::Impl& model, const onnx::NodeProto& node);
 
 // True if ckplan itself describes the operator.
@@ -28,9 +31,9 @@ std::vector<onnx::TypeProto> HintedTypes(const Model::Impl& model, const ModelOp
 // The operator's name in LoadOptions::optional_dims.
 std::string OptionalName(const OpHint& hint);
 
-// Fails with kUsage if a description is not optional and the model lacks its operator, or if ckplan
-// already knows the operator. Fails with kInvalidInput if backward would read an operand that no
-// node of this type has. Call it after expanding the graph.
+// Fails with kUsage if a description is not optional and the model lacks its operator, or if ONNX's
+// main domain or the model defines the operator. Fails with kInvalidInput if backward would read an
+// operand that no node of this type has. Call it after expanding the graph.
 Result<Done> CheckHints(const Model::Impl& model, const std::set<std::string>& optional,
                         const std::string& file);
 

@@ -201,7 +201,9 @@ bool IsFullTensor(const onnx::TypeProto& type) {
 InferredTypes InferTypes(const Model::Impl& model, const ModelOperation& operation) {
   InferredTypes inferred;
   inferred.outputs.resize(operation.outputs.size());
-  if (operation.schema == nullptr || HasBuiltInHint(*operation.node)) {
+  const bool is_described =
+      IsDescribable(operation) && GivenHintFor(model, *operation.node) != nullptr;
+  if (operation.schema == nullptr || is_described || HasBuiltInHint(*operation.node)) {
     inferred.fault = ContribFault(model, operation);
     if (inferred.fault.empty()) inferred.outputs = HintedTypes(model, operation);
     return inferred;

@@ -86,6 +86,18 @@ TEST_CASE("set: contents decide branches; else the costlier one is planned, with
                                   "--set deep=") != std::string::npos);
 }
 
+// A detector's file returns early if it found nothing: the step isn't planned as if it always did.
+TEST_CASE("set: a branch without elements isn't planned because only its shape is known") {
+  const char* text =
+      "g (float[N,4] x) => (float[K,4] y) <float[4,4] w = {1,2,3,4,1,2,3,4,1,2,3,4,1,2,3,4}, "
+      "float[0,4] none = {}, int64 zero = {0}> { b = MatMul(x, w) s = ReduceMax<keepdims = 0>(b) "
+      "c = Cast<to = 9>(s) y = If(c) <then_branch = t () => (float[0,4] a) { a = Identity(none) }, "
+      "else_branch = e () => (float[K,4] d) { p = NonZero(b) q = Gather(p, zero) d = Gather(b, q) "
+      "}> }";
+  CheckFails(LoadText(text, BatchOf(2)), ErrorCode::kInvalidInput,
+             "a shape is unknown: output \"If:y/else_branch/p\"");
+}
+
 TEST_CASE("set: contents that do not fit the input are refused") {
   for (const char* text : {"shape=0.5", "shape=[[2,3,4]]", "other=1", "x=[1,2]"}) {
     CAPTURE(text);

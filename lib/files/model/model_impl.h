@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -111,6 +112,8 @@ struct Model::Impl {
   std::vector<std::string> live_outputs;
   // If no output can be trained: the values before them that can be, as possible outputs.
   std::vector<std::string> trainable_ends;
+  // The main graph's names of values that a branch, function or decomposition names otherwise.
+  std::map<ValueIndex, std::string> main_names;
 
   const ModelValue& value(ValueIndex i) const { return values[static_cast<size_t>(i)]; }
   ModelValue& value(ValueIndex i) { return values[static_cast<size_t>(i)]; }

@@ -130,6 +130,24 @@ TEST_CASE("op hints: a description that has no effect is refused, unless it is o
              "ckplan already knows this operator");
 }
 
+TEST_CASE("op hints: operators of ONNX's other domains may be described") {
+  const onnx::ModelProto proto = ParseText(
+      "<ir_version: 10, opset_import: [\"\" : 20, \"ai.onnx.ml\" : 3]> g (float[N,8] x) => "
+      "(float[a,b] y) <float w = {2}> { m = Mul(x, w) y = ai.onnx.ml.LinearRegressor"
+      "<coefficients = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]>(m) }");
+  LoadOptions options = BatchOf(2);
+  CheckFails(LoadProto(proto, options), ErrorCode::kInvalidInput,
+             "ONNX has no rule for its shape; declare the type of its outputs in value_info, or "
+             "describe it with --op-shape");
+  options.op_shapes = {"ai.onnx.ml::LinearRegressor=[0.0,1];reads=none"};
+  const ModelGraph lowered = LowerProto(proto, options);
+  CHECK(lowered.graph.tensor(lowered.graph.outputs()[0]).bytes == Bytes(2 * 4));
+  CHECK(NodeOf(lowered.graph, "ai.onnx.ml.LinearRegressor").backward_reads.empty());
+  options.op_shapes = {"ai.onnx.ml::LinearRegressor=[0.0,1];reads=x1"};
+  CheckFails(LoadProto(proto, options), ErrorCode::kInvalidInput,
+             "reads=x1, but a node of this type has 1 input at most");
+}
+
 TEST_CASE("op hints: the user's description replaces ckplan's own") {
   const std::string graph =
       "g (float[N,8] x) => (float[N,8] y) <float w = {2}> { a = Mul(x, w) "

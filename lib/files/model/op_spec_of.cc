@@ -120,7 +120,7 @@ OpSpec SpecOf(const Model::Impl& model, const ModelOperation& operation) {
   for (const onnx::AttributeProto& attribute : operation.node->attribute()) {
     if (auto value = ValueOf(attribute)) spec.attributes[attribute.name()] = *value;
   }
-  if (operation.schema == nullptr) AddHint(model, operation, &spec);
+  if (IsDescribable(operation)) AddHint(model, operation, &spec);
   return spec;
 }
 

@@ -89,6 +89,30 @@ TEST_CASE("outputs: a model without a trainable output is refused, and the place
   CHECK(model.error().remedy.settings[0].value == "z");
 }
 
+TEST_CASE("outputs: the place to end has its name in the main graph") {
+  for (
+      const char* last :
+      {"e = com.microsoft.BiasGelu(z, b)", "e = Relu(z)",
+       "e = If(deep) <then_branch = t () => (float[] r) { q = Relu(z) r = Relu(q) }, else_branch = "
+       "f () => (float[] s) { s = Relu(z) }>",
+       "e = If(deep) <then_branch = t () => (float[] r) { q = Relu(z) r = Relu(q) }, else_branch = "
+       "f () => (float[] s) { s = com.microsoft.QuickGelu(z) }>"}) {
+    CAPTURE(last);
+    const Result<Model> model = LoadProto(
+        WithWeights("h (float[N,16] x, bool deep) => (int64[N,1] best) <float[16,8] w, float[8] b> "
+                    "{ l = MatMul(x, w) z = Add(l, b) " +
+                    std::string(last) + " best = ArgMax<axis = 1>(e) }"),
+        BatchOf(4));
+    REQUIRE(model.ok());
+    LowerOptions options;
+    options.cost = ParseCostModel("flops").value();
+    const Result<ModelGraph> lowered = LowerModel(*model, options);
+    REQUIRE_FALSE(lowered.ok());
+    REQUIRE(lowered.error().remedy.settings.size() == 1);
+    CHECK(lowered.error().remedy.settings[0].value == "e");
+  }
+}
+
 TEST_CASE(
     "outputs: a float that no gradient leaves is left out, or refused if it is the only one") {
   const auto with = [](const std::string& outputs, const std::string& nodes) {

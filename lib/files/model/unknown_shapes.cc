@@ -53,7 +53,7 @@ std::string UnknownText(const Model::Impl& model, const ModelOperation& operatio
                         const ModelValue& value, const std::set<std::string>& deciding) {
   std::string text =
       fmt::format("output \"{}\" of {}", ShortName(value.name), NodeText(model, operation));
-  if (operation.schema == nullptr && GivenHintFor(model, *operation.node) != nullptr) {
+  if (IsDescribable(operation) && GivenHintFor(model, *operation.node) != nullptr) {
     return text +
            ": its description (--op-shape) refers to an operand, axis or integer attribute that "
            "this node lacks";
@@ -66,6 +66,7 @@ std::string UnknownText(const Model::Impl& model, const ModelOperation& operatio
   if (operation.schema == nullptr) {
     return text + ": ckplan doesn't know this operator; " + remedy;
   }
+  if (IsDescribable(operation)) return text + ": ONNX has no rule for its shape; " + remedy;
   if (deciding.empty()) {
     return text + ": its shape depends on the contents of the batch; declare it in value_info";
   }

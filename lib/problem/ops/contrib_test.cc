@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "lib/executor/reference/check_op.h"
+#include "lib/executor/testing/check_op.h"
 
 namespace ckplan {
 namespace {

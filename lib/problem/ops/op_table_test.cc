@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "lib/executor/reference/op_case.h"
+#include "lib/executor/testing/op_case.h"
 #include "lib/problem/ops/families.h"
 
 namespace ckplan {

@@ -13,12 +13,21 @@ namespace {
 constexpr size_t kLengths = 4, kPeepholes = 7;  // Positions of inputs.
 constexpr int64_t kLstmGates = 4;               // Only LSTM has a cell state.
 
+// Keras's exporter names the default activations, one list for each direction.
+bool HasDefaultActivations(const OpSpec& spec) {
+  std::string names = spec.type == "LSTM"  ? "Sigmoid,Tanh,Tanh"
+                      : spec.type == "GRU" ? "Sigmoid,Tanh"
+                                           : "Tanh";
+  if (spec.String("direction", "forward") == "bidirectional") names += "," + names;
+  return spec.String("activations", names) == names;
+}
+
 Result<Done> CheckRecurrentOptions(const OpSpec& spec) {
   if (spec.Int("layout", 0) != 0) {
     return UnsupportedOp(spec, "its batch is the first axis (attribute layout)");
   }
   if (spec.Has("clip")) return UnsupportedOp(spec, "it clips its gates (attribute clip)");
-  if (spec.Has("activations")) {
+  if (!HasDefaultActivations(spec)) {
     return UnsupportedOp(spec, "it sets its activations (attribute activations)");
   }
   if (spec.Int("input_forget", 0) != 0) {

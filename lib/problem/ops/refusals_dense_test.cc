@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "lib/executor/reference/check_op.h"
+#include "lib/executor/testing/check_op.h"
 #include "lib/problem/ops/attention.h"
 #include "lib/problem/ops/sliding.h"
 
@@ -106,6 +106,9 @@ TEST_CASE("refusals: LSTM and GRU") {
       {{"LSTM", "f4x2x3 f1x20x3 f1x20x5 _ n2=[4,3] -> f4x1x2x5"},
        "its sequence lengths are unknown or less than",
        kUnsupported},
+      {{"LSTM", "f4x2x3 f1x20x3 f1x20x5 -> f4x1x2x5", "activations='Tanh,Tanh,Tanh'"},
+       "it sets its activations",
+       kUnsupported},
       {{"GRU", "f4x2x3 f1x12x1 f1x12x4 -> f4x1x2x4"}, "its weight is [1,12,1] instead of"},
       {{"GRU", "f4x2x3 f1x12x3 f1x12x4 -> f4x1x2x4 _ f1x2x4"}, "a third output"},
       {{"GRU", "f4x2x3 f1x12x3 f1x12x4 -> f4x1x2x4", "layout=1"}, "layout", kUnsupported},
@@ -114,6 +117,18 @@ TEST_CASE("refusals: LSTM and GRU") {
        kUnsupported},
   };
   CheckRefusals(rows);
+}
+
+TEST_CASE("refusals: recurrent layers may name the default activations") {
+  const reference::CaseRow rows[] = {
+      {"LSTM", "f4x2x3 f1x20x3 f1x20x5 -> f4x1x2x5", "activations='Sigmoid,Tanh,Tanh'"},
+      {"LSTM", "f4x2x3 f2x20x3 f2x20x5 -> f4x2x2x5",
+       "activations='Sigmoid,Tanh,Tanh,Sigmoid,Tanh,Tanh' direction='bidirectional'"},
+      {"GRU", "f4x2x3 f1x12x3 f1x12x4 -> f4x1x2x4", "activations='Sigmoid,Tanh'"}};
+  for (const reference::CaseRow& row : rows) {
+    CAPTURE(row.attributes);
+    CHECK(ValidateOp(SpecOf(row)).ok());
+  }
 }
 
 TEST_CASE("refusals: attention") {

@@ -2,7 +2,7 @@
 // movements, generators, gathering, resizing, rotary embeddings, and by every operator.
 #include <doctest/doctest.h>
 
-#include "lib/executor/reference/check_op.h"
+#include "lib/executor/testing/check_op.h"
 
 namespace ckplan {
 namespace {

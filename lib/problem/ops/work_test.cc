@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/executor/reference/op_case.h"
+#include "lib/executor/testing/op_case.h"
 
 namespace ckplan {
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -450,6 +451,32 @@ int64_t MaxLiveTotal(std::span<const LiveInterval> intervals) {
   int64_t max = 0;
   for (const auto& [time, change] : growth) max = std::max(max, live += change);
   return max;
+}
+
+int64_t ColoredTotal(std::span<const LiveInterval> intervals) {
+  std::vector<const LiveInterval*> by_size;
+  for (const LiveInterval& interval : intervals) {
+    if (interval.lower < interval.upper) by_size.push_back(&interval);
+  }
+  std::stable_sort(by_size.begin(), by_size.end(),
+                   [](const LiveInterval* a, const LiveInterval* b) { return a->size > b->size; });
+  int64_t total = 0;
+  std::vector<std::map<int64_t, int64_t>> colors;  // The upper end of each member, by its lower.
+  for (const LiveInterval* interval : by_size) {
+    PollStop();
+    const auto is_free = [&](const std::map<int64_t, int64_t>& color) {
+      const auto next = color.lower_bound(interval->lower);
+      const bool is_free_after = next == color.end() || next->first >= interval->upper;
+      return is_free_after && (next == color.begin() || std::prev(next)->second <= interval->lower);
+    };
+    auto color = std::find_if(colors.begin(), colors.end(), is_free);
+    if (color == colors.end()) {
+      total += interval->size;
+      color = colors.emplace(colors.end());
+    }
+    color->emplace(interval->lower, interval->upper);
+  }
+  return total;
 }
 
 }  // namespace ckplan

@@ -180,4 +180,10 @@ IntervalPlacement PlaceWithin(std::span<const LiveInterval> intervals, int64_t c
 // Returns the largest total size at any time, which is a lower bound on the capacity.
 int64_t MaxLiveTotal(std::span<const LiveInterval> intervals);
 
+// Colours the conflict graph, which has an edge between two intervals that live at the same time,
+// and returns the total size of the colours. A colour is memory of its own, as large as the largest
+// interval that has it. Intervals take the first colour without a conflict, the largest first.
+// O(intervals x colours), with a logarithmic factor. Can be stopped.
+int64_t ColoredTotal(std::span<const LiveInterval> intervals);
+
 }  // namespace ckplan

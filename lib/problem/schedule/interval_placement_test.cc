@@ -180,6 +180,22 @@ TEST_CASE("interval placement: minimalloc's benchmarks reach their capacity") {
   }
 }
 
+TEST_CASE(
+    "interval placement: colours are as few as intervals that live together, if equally large") {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    std::vector<LiveInterval> intervals = IntervalsOf(RandomTimeline(rng, rng.Between(1, 30)));
+    CHECK(ColoredTotal(intervals) >= MaxLiveTotal(intervals));
+    std::sort(intervals.begin(), intervals.end(),
+              [](const LiveInterval& a, const LiveInterval& b) { return a.lower < b.lower; });
+    for (LiveInterval& interval : intervals) interval.size = 1;
+    CHECK(ColoredTotal(intervals) == MaxLiveTotal(intervals));
+  }
+  // The two small ones live in a row, and have one colour beside that of the large one.
+  CHECK(ColoredTotal(std::vector<LiveInterval>{{0, 4, 5}, {0, 2, 3}, {2, 4, 2}, {3, 3, 9}}) == 8);
+}
+
 TEST_CASE("interval placement: an empty interval fits anywhere, and so does an empty list") {
   CHECK(PlaceWithin({}, 0).outcome == PlacementOutcome::kPlaced);
   const std::vector<LiveInterval> intervals = {{0, 5, 0}, {3, 3, 9}, {0, 5, 4}, {5, 6, 4}};

@@ -12,6 +12,7 @@
 #include "lib/base/stop.h"
 #include "lib/problem/graph/tensor_graph.h"
 #include "lib/problem/schedule/gradients.h"
+#include "lib/problem/schedule/interval_placement.h"
 #include "lib/problem/schedule/schedule.h"
 #include "lib/problem/schedule/timeline.h"
 
@@ -200,23 +201,48 @@ class TagPool {
   std::set<std::pair<Bytes, size_t>> free_;
 };
 
+// Returns when each buffer's memory is free for others. Memory that is reused in place stays in use
+// until both lives end, since other gradients of the same step may be computed from the old value.
+// A buffer precedes those that reuse it.
+std::vector<int64_t> EndsInPlace(const Timeline& timeline, const std::vector<int32_t>& taken_over) {
+  std::vector<int64_t> end_of(timeline.buffers.size());
+  for (size_t i = 0; i < timeline.buffers.size(); ++i) {
+    end_of[i] = timeline.buffers[i].end;
+    if (taken_over[i] == kNoTakeover) continue;
+    end_of[i] = std::max(end_of[i], end_of[static_cast<size_t>(taken_over[i])]);
+  }
+  return end_of;
+}
+
+Bytes ColoredMemory(const Timeline& timeline, const std::vector<int32_t>& taken_over) {
+  const std::vector<int64_t> end_of = EndsInPlace(timeline, taken_over);
+  std::vector<LiveInterval> intervals;
+  std::vector<size_t> interval_of(timeline.buffers.size());
+  for (size_t i = 0; i < timeline.buffers.size(); ++i) {
+    const Buffer& buffer = timeline.buffers[i];
+    if (buffer.kind == BufferKind::kWorkspace || buffer.bytes == Bytes(0)) continue;
+    if (taken_over[i] == kNoTakeover) {
+      interval_of[i] = intervals.size();
+      intervals.push_back({buffer.begin, end_of[i], buffer.bytes.count()});
+    } else {
+      interval_of[i] = interval_of[static_cast<size_t>(taken_over[i])];
+      intervals[interval_of[i]].upper = end_of[i];
+    }
+  }
+  return Bytes(ColoredTotal(intervals));
+}
+
 Bytes SharedMemory(const Timeline& timeline, const std::vector<int32_t>& taken_over) {
   struct Change {
     int64_t tick;
     size_t buffer;
     bool is_begin;
   };
-  // Memory that is reused in place stays in use until both lives end, since other gradients of the
-  // same step may be computed from the old value. A buffer precedes those that reuse it.
   std::vector<bool> is_taken_over(timeline.buffers.size());
-  std::vector<int64_t> end_of(timeline.buffers.size());
-  for (size_t i = 0; i < timeline.buffers.size(); ++i) {
-    end_of[i] = timeline.buffers[i].end;
-    if (taken_over[i] == kNoTakeover) continue;
-    const auto old = static_cast<size_t>(taken_over[i]);
-    is_taken_over[old] = true;
-    end_of[i] = std::max(end_of[i], end_of[old]);
+  for (const int32_t old : taken_over) {
+    if (old != kNoTakeover) is_taken_over[static_cast<size_t>(old)] = true;
   }
+  const std::vector<int64_t> end_of = EndsInPlace(timeline, taken_over);
   std::vector<Change> events;
   for (size_t i = 0; i < timeline.buffers.size(); ++i) {
     const Buffer& buffer = timeline.buffers[i];
@@ -247,8 +273,9 @@ Bytes StaticAllocation(const TensorGraph& graph, const Schedule& schedule, Arena
   const Timeline timeline = BuildTimeline(graph, schedule);
   if (strategy == ArenaStrategy::kNone) return SumVersions(graph, timeline);
   const std::vector<int32_t> taken_over = GradientsInPlace(graph, schedule, timeline);
-  return strategy == ArenaStrategy::kInplace ? SumBuffersNotTakenOver(timeline, taken_over)
-                                             : SharedMemory(timeline, taken_over);
+  if (strategy == ArenaStrategy::kInplace) return SumBuffersNotTakenOver(timeline, taken_over);
+  return strategy == ArenaStrategy::kColoring ? ColoredMemory(timeline, taken_over)
+                                              : SharedMemory(timeline, taken_over);
 }
 
 }  // namespace ckplan

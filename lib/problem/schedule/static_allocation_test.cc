@@ -179,6 +179,8 @@ TEST_CASE("static allocation: a chain of three, by hand") {
   CHECK(StaticAllocation(graph, schedule, ArenaStrategy::kNone) == Bytes(20));
   CHECK(StaticAllocation(graph, schedule, ArenaStrategy::kInplace) == Bytes(20));
   CHECK(StaticAllocation(graph, schedule, ArenaStrategy::kSharing) == Bytes(18));
+  // a, b and the gradient of b conflict with all others; c has the colour of a's gradient.
+  CHECK(StaticAllocation(graph, schedule, ArenaStrategy::kColoring) == Bytes(18));
 }
 
 // b is written in place of a, which is not read again: the backward of b reads only b.
@@ -205,6 +207,7 @@ TEST_CASE("static allocation: the two layers of Fig. 1, by hand") {
   CHECK(StaticAllocation(graph, schedule, ArenaStrategy::kNone) == Bytes(22));
   CHECK(StaticAllocation(graph, schedule, ArenaStrategy::kInplace) == Bytes(14));
   CHECK(StaticAllocation(graph, schedule, ArenaStrategy::kSharing) == Bytes(10));
+  CHECK(StaticAllocation(graph, schedule, ArenaStrategy::kColoring) == Bytes(10));
 }
 
 TEST_CASE("static allocation: with explicit frees nothing is in place") {
@@ -301,6 +304,7 @@ TEST_CASE(
   int in_place_saves = 0;
   int gradients_in_place = 0;
   int sharing_saves = 0;
+  int coloring_saves = 0;
   for (uint64_t seed = 1; seed <= 3000; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
@@ -314,6 +318,9 @@ TEST_CASE(
     const Bytes sharing = StaticAllocation(graph, schedule, ArenaStrategy::kSharing);
     CHECK(inplace <= none);
     CHECK(sharing <= inplace);
+    const Bytes coloring = StaticAllocation(graph, schedule, ArenaStrategy::kColoring);
+    CHECK(coloring <= inplace);
+    coloring_saves += coloring < sharing;
     in_place_saves += inplace < none;
     sharing_saves += sharing < inplace;
     if (options.gradient_passthrough > 0) continue;
@@ -323,6 +330,7 @@ TEST_CASE(
     const NaiveSharing naive(timeline, takeovers.taken_over());
     CHECK(sharing == naive.Total());
     CHECK(sharing >= naive.highest());
+    CHECK(coloring >= naive.highest());
     Bytes own_memory;
     for (size_t i = 0; i < timeline.buffers.size(); ++i) {
       const bool is_counted = timeline.buffers[i].kind != BufferKind::kWorkspace;
@@ -334,6 +342,7 @@ TEST_CASE(
   CHECK(in_place_saves > 200);
   CHECK(gradients_in_place > 200);
   CHECK(sharing_saves > 2000);
+  CHECK(coloring_saves > 200);
 }
 
 }  // namespace ckplan

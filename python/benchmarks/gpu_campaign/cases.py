@@ -34,8 +34,9 @@ TABLE = [
 SIDE_BY_SIDE = [("resnet50", 256), ("bert_base_512", 32), ("gpt2_small", 8)]
 WAYS_OF_PYTORCH = ["eager", "checkpoint", "knob"]
 # PyTorch fuses the attention of these, so ckexec runs them both ways in bfloat16, where cuDNN computes
-# fused attention. In float32 the host would.
-FUSED = ("--fuse", "attention")
+# fused attention. In float32 the host would, as it would a Softmax that replaces NaNs, so there they
+# run as their files have them. By default ckplan fuses attention.
+FUSED, UNFUSED = ("--fuse", "attention"), ("--fuse", "none", "--no-restore")
 WITH_ATTENTION = ("bert_base_512", "gpt2_small")
 # The link to the host of an H100, as ckplan --offload takes it.
 LINK = "pcie5"
@@ -67,7 +68,7 @@ LIMIT_SECONDS = {"operators": 150, "executor": 90, "ckplan": 90}
 
 SANITIZED = [
     ("resnet50", ["-D", "N=2", "--input-shape", "x=2,3,64,64"]),
-    ("bert_base_512", ["-D", "N=1"]),
+    ("bert_base_512", ["-D", "N=1", *UNFUSED]),
     ("unet_572", ["-D", "N=1", "--input-shape", "x=1,1,188,188"]),
 ]
 SANITIZERS = {
@@ -92,6 +93,13 @@ class Case(NamedTuple):
 
 def sizes_of(batch, more=()):
     return ("-D", f"N={batch}", *(part.format(batch=batch) for part in more))
+
+
+def attention_of(model, precision):
+    """Returns the options by which ckexec computes the network's attention on the GPU."""
+    if model not in WITH_ATTENTION:
+        return ()
+    return FUSED if precision == "bf16" else UNFUSED
 
 
 def profile_name(stage, model, sizes, precision):
@@ -122,8 +130,8 @@ def add_table(cases):
     for model, batch, precisions in TABLE:
         for precision in precisions:
             for algorithm in ALGORITHMS if precision == "fp32" else ["approx-dp"]:
-                cases.add_plan("table", model, sizes_of(batch), precision, algorithm,
-                               ["--algo", algorithm], budget="60%")
+                cases.add_plan("table", model, sizes_of(batch, attention_of(model, precision)),
+                               precision, algorithm, ["--algo", algorithm], budget="60%")
 
 
 def add_papers(cases):
@@ -149,8 +157,8 @@ def add_papers(cases):
 def add_side_by_side(cases):
     for model, batch in SIDE_BY_SIDE:
         for precision in ("default", "bf16", "fp32"):
-            is_fused = precision == "bf16" and model in WITH_ATTENTION
-            for more in [(), FUSED] if is_fused else [()]:
+            own = attention_of(model, precision)
+            for more in [UNFUSED, FUSED] if own == FUSED else [own]:
                 for label, validating in (("ckexec", []), ("ckexec, graphs", ["--graph"])):
                     cases.add_plan("pytorch", model, sizes_of(batch, more), precision, label,
                                    ["--algo", "approx-dp"], budget="60%", validating=validating)
@@ -165,8 +173,8 @@ def add_offload(cases, link):
             for algorithm, moves in OFFLOADING:
                 way = ["--offload", link] if moves else []
                 label = f"{algorithm}, copies" if moves else algorithm
-                cases.add_plan("offload", model, sizes_of(batch), precision, label,
-                               ["--algo", algorithm, *way], budget="60%",
+                cases.add_plan("offload", model, sizes_of(batch, attention_of(model, precision)),
+                               precision, label, ["--algo", algorithm, *way], budget="60%",
                                rehearsed_budget=REHEARSED_BUDGET)
 
 

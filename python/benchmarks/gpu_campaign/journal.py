@@ -3,7 +3,8 @@
 A case has a line when it begins and one with its result. A campaign that was cut, at any moment and
 by anything, goes on after the last result: a part of a line at the end is removed, and the case
 that was running begins anew. A case that takes the campaign or the machine down with it several
-times is given up: after MAX_STARTS starts, or after the first one in a lease.
+times is given up: after MAX_STARTS starts, or MAX_LEASED_STARTS in a lease, where a case that hung
+is given up at once.
 """
 
 import fcntl
@@ -11,6 +12,7 @@ import json
 import os
 
 MAX_STARTS = 3
+MAX_LEASED_STARTS = 2
 FILE = "results.jsonl"
 
 
@@ -99,9 +101,17 @@ class Journal:
                 starts -= 1
         return starts
 
-    def begin(self, case, most=MAX_STARTS):
-        """Returns False if the case has ended too many campaigns."""
-        if self.starts_of(case) >= most:
+    def has_hung(self, case):
+        """Returns whether the case hung since its last result."""
+        hung = False
+        for record in self.records:
+            if record.get("case") == case:
+                hung = record["event"] != "result" and (hung or bool(record.get("hung")))
+        return hung
+
+    def begin(self, case, most=MAX_STARTS, allows_hang=True):
+        """Returns False if the case has ended too many campaigns, or hung if that is not allowed."""
+        if self.starts_of(case) >= most or (not allows_hang and self.has_hung(case)):
             return False
         self.write({"event": "start", "case": case})
         return True

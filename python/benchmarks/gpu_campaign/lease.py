@@ -13,9 +13,11 @@ A new machine resumes from campaign.tar.gz.
 import os
 import shutil
 import tarfile
+import traceback
+import zlib
 
 from . import page
-from .journal import FILE
+from .journal import FILE, Refused
 
 ARCHIVE = "campaign.tar.gz"
 MOST_BYTES = 16 * 2**20  # Of each file.
@@ -24,7 +26,10 @@ MOST_BYTES = 16 * 2**20  # Of each file.
 def hand_back(work, folder):
     """Writes the files of the campaign in `work` into `folder`."""
     os.makedirs(folder, exist_ok=True)
-    page.write(work)
+    try:
+        page.write(work)
+    except Exception:  # A fault of the page must not end the campaign; it can be made anew elsewhere.
+        page.write_whole(os.path.join(work, f"{page.NAME}.md"), traceback.format_exc())
     for name in (FILE, f"{page.NAME}.md"):
         replace_by(lambda part, name=name: shutil.copy(os.path.join(work, name), part),
                    os.path.join(folder, name))
@@ -60,8 +65,11 @@ def resume(archive, work):
     if os.path.exists(os.path.join(work, FILE)):
         return
     os.makedirs(work, exist_ok=True)
-    with tarfile.open(archive) as packed:
-        for member in packed.getmembers():
-            parts = member.name.split("/")
-            if member.isfile() and parts[0] and ".." not in parts:  # Nothing outside of the folder.
-                packed.extract(member, work)
+    try:
+        with tarfile.open(archive) as packed:
+            for member in packed.getmembers():
+                parts = member.name.split("/")
+                if member.isfile() and parts[0] and ".." not in parts:  # Nothing outside of the folder.
+                    packed.extract(member, work)
+    except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
+        raise Refused(f"--resume: cannot read {archive}: {error}") from error

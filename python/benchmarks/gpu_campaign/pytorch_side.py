@@ -139,16 +139,20 @@ def measure(given, device):
     seconds_of = seconds_on_gpu if device == "cuda" else seconds_on_cpu
     for _ in range(2):
         seconds_of(step)
+    digest = digest_of(step.network)
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
     seconds = [seconds_of(step) for _ in range(given.steps)]
     peak = torch.cuda.max_memory_allocated() if device == "cuda" else 0
+    reserved = torch.cuda.max_memory_reserved() if device == "cuda" else 0
     gradient = step.gradient.numel() * step.gradient.element_size()
     report = getattr(step.network, "ckplan", None)
-    return {**(report.figures() if report else {}), "gradients_sha256": digest_of(step.network),
+    return {**(report.figures() if report else {}), "gradients_sha256": digest,
+            "gradients_repeat": digest_of(step.network) == digest,
             "torch": torch.__version__, "cuda": torch.version.cuda,
             "cudnn": torch.backends.cudnn.version(), "seconds": statistics.median(seconds),
-            "all_seconds": seconds, "peak_bytes": peak, "output_gradient_bytes": gradient}
+            "all_seconds": seconds, "peak_bytes": peak, "reserved_bytes": reserved,
+            "output_gradient_bytes": gradient}
 
 
 def main():

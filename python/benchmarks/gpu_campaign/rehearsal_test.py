@@ -6,6 +6,8 @@
 BUILD has ckplan, ckexec, ckexec_emulated, ckplan_cuda_on_host_test and ckplan_exec_on_cuda_host_test.
 """
 
+import html
+import json
 import os
 import random
 import re
@@ -21,8 +23,8 @@ BENCHMARKS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ROOT = os.path.dirname(os.path.dirname(BENCHMARKS))
 sys.path.insert(0, BENCHMARKS)
 
-from gpu_campaign import cases, machine  # noqa: E402
-from gpu_campaign.journal import FILE, MAX_STARTS, Journal, read_lines  # noqa: E402
+from gpu_campaign import cases, lease, machine  # noqa: E402
+from gpu_campaign.journal import FILE, MAX_LEASED_STARTS, MAX_STARTS, Journal, read_lines  # noqa: E402
 from gpu_campaign.journal import read_records, results_of  # noqa: E402
 
 BUILD = ""
@@ -133,6 +135,20 @@ class Rehearsal(unittest.TestCase):
             self.assertLess(plan["counted_peak"]["total_bytes"],
                             result["report"]["keep_all"]["counted_peak"]["total_bytes"])
 
+    def check_comparisons(self, results):
+        """Each time has a prediction for the same program, and each peak the driver's own count."""
+        reports = {case: result["report"] for case, result in results.items() if "report" in result}
+        self.assertGreater(len(reports), 50)
+        for case, report in reports.items():
+            recorded = results[case]["details"].get("validating") == ["--graph"]
+            self.assertEqual(report["timing"], "graphs" if recorded else "steps", case)
+            for run in ("keep_all", "plan"):
+                for figure in ("seconds", "operator_seconds", "predicted_seconds",
+                               "driver_peak_bytes"):
+                    self.assertGreater(report[run][figure], 0, f"{case}: {run}: {figure}")
+            self.assertLessEqual(report["plan"]["driver_peak_bytes"],
+                                 report["keep_all"]["driver_peak_bytes"], case)
+
     def test_everything_runs_in_order_and_is_on_the_pages(self):
         folder = Folder(self)
         done = folder.run()
@@ -146,10 +162,13 @@ class Rehearsal(unittest.TestCase):
             text = folder.page(ending)
             for part in ("A rehearsal", "Checks", "Networks, keeping all", "Kusumoto, Table 1",
                          "Hong, Table 2", "Chen, Fig. 7", "Feng, Table 1", "PyTorch 0, knob",
-                         "N=8 attention", "Values on the host"):
+                         "N=8 fused", "Values on the host"):
                 self.assertIn(part, text)
+            self.assertIn("Steps take", text)
+            self.assertIn("the driver's count is independent of it", html.unescape(text))
         self.assertEqual(text.count("<svg"), 5)
         self.check_values_move(folder.results())
+        self.check_comparisons(folder.results())
         # Another campaign with other settings is refused, and changes nothing.
         before = folder.lines()
         self.assertEqual(folder.run(rehearses=False).returncode, 2)
@@ -349,6 +368,26 @@ class Lease(unittest.TestCase):
             self.assertLess(results[case.name]["seconds"], limit)
             self.assertLessEqual(cases.expected_seconds(case), limit)
 
+    def test_a_result_that_the_page_cannot_show_and_a_bad_archive_lose_nothing(self):
+        os.makedirs(self.work)
+        odd = {"event": "result", "case": "small/odd", "stage": "small", "status": "passed",
+               "seconds": 1, "model": "odd", "sizes": [], "precision": "fp32", "report": {}}
+        lines = [json.dumps({"event": "campaign", "settings": {}}), json.dumps(odd)]
+        with open(os.path.join(self.work, FILE), "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+        lease.hand_back(self.work, self.out)
+        self.assertEqual(len(os.listdir(self.out)), 3)
+        with open(os.path.join(self.out, "gpu-validation.md"), encoding="utf-8") as file:
+            self.assertIn("KeyError", file.read())
+        archive = os.path.join(self.out, "campaign.tar.gz")
+        with open(archive, "r+b") as file:
+            file.truncate(100)
+        self.work = os.path.join(self.folder.path, "another")
+        for given in (archive, os.path.join(self.out, "missing.tar.gz")):
+            done = self.run_lease("--resume", given)
+            self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+            self.assertIn("test-gpu: --resume: cannot read", done.stderr)
+
     def test_what_says_most_takes_less_than_seven_minutes(self):
         """By the times that are expected; a GPU has not shown them yet."""
         planned = cases.lease_cases()
@@ -409,6 +448,28 @@ class Lease(unittest.TestCase):
                 self.assertEqual(results[case]["status"], "passed")
 
 
+class Networks(unittest.TestCase):
+    def test_the_gpu_computes_all_operators_of_the_networks(self):
+        """The bundle's programs have no CPU backend, so they would refuse what the host computes."""
+        seen = set()
+        for case in [*cases.lease_cases(), *cases.all_cases(list(cases.STAGES), [])]:
+            options = [part for part in case.sizes if not part.startswith("N=")]
+            kind = (case.model, *options, case.precision == "bf16")
+            if case.kind != "profile" or kind in seen:
+                continue
+            seen.add(kind)
+            done = subprocess.run(
+                [os.path.join(BUILD, machine.REHEARSED["ckexec"][0]), "profile",
+                 os.path.join(ROOT, "testdata/models", f"{case.model}.onnx"), *case.sizes,
+                 *cases.PRECISIONS[case.precision], "--workspace-limit", machine.WORKSPACE,
+                 "--device", "h100", "-o", "-"], capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            on_host = [node for node in json.loads(done.stdout)["nodes"] if "on_host" in node]
+            self.assertEqual(on_host, [], f"{case.name}: {done.stderr}")
+            self.assertNotIn("the host computes", done.stderr)
+        self.assertGreater(len(seen), 20)
+
+
 class JournalOfStarts(unittest.TestCase):
     def test_a_hang_counts_as_a_start_and_a_stop_for_want_of_time_does_not(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -422,6 +483,19 @@ class JournalOfStarts(unittest.TestCase):
             self.assertFalse(journal.begin("a"))
             self.assertTrue(journal.begin("b", 1))
             self.assertFalse(journal.begin("b", 1))
+
+    def test_in_a_lease_a_kill_is_forgiven_once_and_a_hang_never(self):
+        with tempfile.TemporaryDirectory() as folder:
+            journal = Journal(folder)
+            leased = {"most": MAX_LEASED_STARTS, "allows_hang": False}
+            self.assertTrue(journal.begin("killed", **leased))
+            self.assertTrue(journal.begin("killed", **leased))
+            self.assertFalse(journal.begin("killed", **leased))
+            self.assertTrue(journal.begin("hung", **leased))
+            journal.interrupt("hung", "the time is up", hung=True)
+            self.assertFalse(journal.begin("hung", **leased))
+            journal.finish("hung", {"status": "failed"})
+            self.assertTrue(journal.begin("hung", **leased))
 
 
 if __name__ == "__main__":

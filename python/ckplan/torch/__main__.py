@@ -52,40 +52,40 @@ torch.cuda.memory._dump_snapshot("snapshot.pickle") after it."""
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command line, and returns its exit code."""
-    asked = _parser().parse_args(arguments)
-    if asked.command == "schema":
-        print(_SCHEMAS[asked.of].read_text(encoding="utf-8"), end="")
+    parsed = _parser().parse_args(arguments)
+    if parsed.command == "schema":
+        print(_SCHEMAS[parsed.of].read_text(encoding="utf-8"), end="")
         return 0
     try:
-        return _compare(asked) if asked.command == "compare-snapshot" else _estimate(asked)
+        return _compare(parsed) if parsed.command == "compare-snapshot" else _estimate(parsed)
     except KeyboardInterrupt:
         return _refuse("interrupted", INTERRUPTED)
 
 
-def _estimate(asked: argparse.Namespace) -> int:
+def _estimate(arguments: argparse.Namespace) -> int:
     try:
-        module, make = scripts.find_function(asked.model)
+        module, make = scripts.find_function(arguments.model)
         found = estimate(
             make,
-            _inputs(scripts.called(module, asked.inputs, _NO_INPUTS), asked.size),
-            device=asked.device,
-            optimizer=asked.optimizer,
-            precision=asked.precision,
-            shard=asked.shard,
-            loss=scripts.named(module, asked.loss, _NO_LOSS) if asked.loss else None,
-            master_weights=asked.master_weights,
-            memory=asked.memory,
-            reserve=asked.reserve,
-            context=asked.context,
-            expandable_segments=asked.expandable_segments,
-            largest=asked.largest,
-            returns=asked.returns,
-            effort=asked.effort,
+            _inputs(scripts.called(module, arguments.inputs, _NO_INPUTS), arguments.size),
+            device=arguments.device,
+            optimizer=arguments.optimizer,
+            precision=arguments.precision,
+            shard=arguments.shard,
+            loss=scripts.named(module, arguments.loss, _NO_LOSS) if arguments.loss else None,
+            master_weights=arguments.master_weights,
+            memory=arguments.memory,
+            reserve=arguments.reserve,
+            context=arguments.context,
+            expandable_segments=arguments.expandable_segments,
+            largest=arguments.largest,
+            returns=arguments.returns,
+            effort=arguments.effort,
         )
-        if asked.report:
-            found.report(asked.report)
-        if asked.save:
-            found.save(asked.save)
+        if arguments.report:
+            found.report(arguments.report)
+        if arguments.save:
+            found.save(arguments.save)
     except (ValueError, TypeError) as error:
         return _refuse(_in_flags(str(error)), USAGE)
     except EstimateError as error:
@@ -94,7 +94,7 @@ def _estimate(asked: argparse.Namespace) -> int:
         return _refuse(error, INPUT)
     except ckplan.PlanError as error:
         return _refuse(error, error.exit_code)
-    print(json.dumps(found.to_json(), indent=2) if asked.format == "json" else found)
+    print(json.dumps(found.to_json(), indent=2) if arguments.format == "json" else found)
     return 0
 
 
@@ -103,7 +103,7 @@ def _inputs(example_inputs: Any, sizes: list[str]) -> Any:
     if not sizes:
         return example_inputs
     known = sizes_of(example_inputs)
-    wanted = dict(known)
+    chosen = dict(known)
     for text in sizes:
         name, _, value = text.rpartition("=")
         if name not in known:
@@ -111,17 +111,17 @@ def _inputs(example_inputs: Any, sizes: list[str]) -> Any:
             raise ValueError(f"--size {text}: unknown size {name!r}; the inputs have {has}")
         if not value.isdigit() or int(value) < 1:
             raise ValueError(f"--size {text}: a size is a whole number from 1, as in {name}=16")
-        wanted[name] = int(value)
+        chosen[name] = int(value)
     if not callable(example_inputs):
-        return inputs_at(example_inputs, wanted)
+        return inputs_at(example_inputs, chosen)
     # estimate() reads the sizes from the parameters and their defaults.
     rows = [
         inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=value)
-        for name, value in wanted.items()
+        for name, value in chosen.items()
     ]
 
-    def sized(**own: int) -> Any:
-        return example_inputs(**{**wanted, **own})
+    def sized(**size_arguments: int) -> Any:
+        return example_inputs(**{**chosen, **size_arguments})
 
     sized.__signature__ = inspect.Signature(rows)  # type: ignore[attr-defined]
     return sized
@@ -138,16 +138,16 @@ def _in_flags(message: str) -> str:
     return f"{flag}{':' if name.endswith(':') else ''}{separator}{rest}"
 
 
-def _compare(asked: argparse.Namespace) -> int:
+def _compare(arguments: argparse.Namespace) -> int:
     try:
-        snapshot = snapshot_file.read(asked.snapshot, asked.device)
-        plan = planned_memory.read(asked.plan, asked.graph)
-        found = compare_step.compare(snapshot, plan, asked.step)
+        snapshot = snapshot_file.read(arguments.snapshot, arguments.device)
+        plan = planned_memory.read(arguments.plan, arguments.graph)
+        found = compare_step.compare(snapshot, plan, arguments.step)
     except (SnapshotError, OSError) as error:
         return _refuse(error, INPUT)
     except ckplan.PlanError as error:
         return _refuse(error, error.exit_code)
-    print(json.dumps(found.to_json(), indent=2) if asked.format == "json" else found)
+    print(json.dumps(found.to_json(), indent=2) if arguments.format == "json" else found)
     return 0
 
 

@@ -429,10 +429,10 @@ class _Capture:
         operations = self.graph.operations
         reads = set(boundary.reads)
         writers = [i for i, operation in enumerate(operations) if reads & set(operation.writes)]
-        late = next((operations[i] for i in writers if operations[i].is_backward), None)
-        if late is not None:
+        misplaced = next((operations[i] for i in writers if operations[i].is_backward), None)
+        if misplaced is not None:
             raise UnsupportedGraphError(
-                f"{late.name} is needed before the backward pass, but belongs to it"
+                f"{misplaced.name} is needed before the backward pass, but belongs to it"
             )
         starts = [i for i, operation in enumerate(operations) if operation.is_backward]
         position = starts[0] if starts else len(operations)

@@ -72,10 +72,10 @@ class Constraints:
         forward = [operation for operation in operations if not operation.is_backward]
         kept = self._matching_operations("keep", forward)
         once = self._matching_operations("never_rerun", operations)
-        again = self._matching_operations("recompute", forward)
+        recomputed = self._matching_operations("recompute", forward)
         for chosen, why in ((kept, "kept"), (once, "run once")):
             ids = {operation.id for operation in chosen}
-            both = next((operation for operation in again if operation.id in ids), None)
+            both = next((operation for operation in recomputed if operation.id in ids), None)
             if both is not None:
                 raise ValueError(
                     f"{_title(both)} must be both recomputed and {why}; exclude it from one of "
@@ -89,7 +89,7 @@ class Constraints:
         held = _held_by_others(graph)
         graph.recomputed = [
             operation.name
-            for operation in again
+            for operation in recomputed
             if operation.repeats and held.isdisjoint(operation.writes)
         ]
 

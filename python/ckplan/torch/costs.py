@@ -64,9 +64,9 @@ def _devices(name: str = "") -> tuple[str, list[Device]]:
     if answer.exit_code != 0:
         error = answer.error()
         raise ValueError(str(error)) if error.kind == "usage" else error
-    own = [field.name for field in dataclasses.fields(Device)]
+    names = [field.name for field in dataclasses.fields(Device)]
     document = json.loads(answer.output)
-    rows = [Device(**{key: row[key] for key in own if key in row}) for row in document["devices"]]
+    rows = [Device(**{key: row[key] for key in names if key in row}) for row in document["devices"]]
     return document["default"], rows
 
 
@@ -240,8 +240,8 @@ def _example_like(value: Any) -> Any:
         return torch.zeros(_with_bounded_sizes(value).shape, dtype=value.dtype, device=value.device)
     shape, stride = tuple(value.shape), tuple(value.stride())
     # Zeros are valid as indices, and never slow.
-    made = torch.empty_strided(shape, stride, dtype=value.dtype, device=value.device)
-    return made.zero_()
+    tensor = torch.empty_strided(shape, stride, dtype=value.dtype, device=value.device)
+    return tensor.zero_()
 
 
 def barrier(device: torch.device) -> Callable[[], None]:

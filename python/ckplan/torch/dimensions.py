@@ -71,8 +71,8 @@ def open_call(call: inspect.BoundArguments, batch: str | None, dims: Dims | None
     inputs: list[Input] = []
     shapes: dict[str, Any] = {}
     for parameter, name, value in _arguments(call):
-        asked = dims[name] if name in dims else {} if batch is None else {0: batch}
-        found, shape = _open(name, value, asked)
+        requested = dims[name] if name in dims else {} if batch is None else {0: batch}
+        found, shape = _open(name, value, requested)
         inputs += found
         if parameter == name:
             shapes[name] = shape
@@ -128,8 +128,8 @@ def _check_names(call: inspect.BoundArguments, batch: str | None, dims: Dims) ->
             raise TypeError(
                 f'dims: {argument} takes names by dimension, as {{0: "N", 1: "L"}}, not {names!r}'
             )
-    asked = [name for names in dims.values() for name in names.values()]
-    for name in asked if batch is None else [batch, *asked]:
+    requested = [name for names in dims.values() for name in names.values()]
+    for name in requested if batch is None else [batch, *requested]:
         if not isinstance(name, str) or not name.isidentifier():
             raise ValueError(f'{name!r} is not a valid name of a dimension; write "N" or "seq_len"')
 

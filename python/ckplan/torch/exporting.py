@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 import ckplan
-from ckplan.torch import eager_notes, fixed_dimensions, private, private_export
+from ckplan.torch import custom_operators, eager_notes, fixed_dimensions, private, private_export
 from ckplan.torch.dimensions import Dims, OpenCall, open_call
 from ckplan.torch.errors import ExportError
 
@@ -36,6 +36,7 @@ def export(
     dims: Dims | None = None,
     weights: bool = False,
     outputs: Sequence[int | str] | None = None,
+    operators: Sequence[str] = (),
 ) -> Path:
     """Writes the model's graph as an ONNX file that ``ckplan`` plans, and returns its path.
 
@@ -62,13 +63,15 @@ def export(
         dictionary or data class, as in ``["logits"]``; ``"states.0"`` is a part of a part. All of
         it by default, without what can't be trained. Patterns of ``ckplan --outputs`` end it at
         other tensors.
+    operators: operators of your own, as in ``["acme::norm"]``, that the file keeps as nodes of that
+        domain. ``ckplan --op-shape`` describes what their backward reads.
 
     Warns with a PlanWarning if an operation fixes the batch size.
 
     Raises ExportError, and writes nothing, if PyTorch cannot export the model, or only for the
     sizes of the arguments; TypeError if the arguments do not match ``forward``; ValueError if
-    ``batch`` or ``dims`` do not match the arguments, or ``outputs`` not what ``forward`` returns;
-    and ImportError without the packages
+    ``batch`` or ``dims`` do not match the arguments, ``outputs`` not what ``forward`` returns, or
+    PyTorch lacks one of ``operators``; and ImportError without the packages
     ``onnx`` and ``onnxscript``.
     """
     private.check_version("eager")
@@ -77,7 +80,7 @@ def export(
     model = _checked_model(model, weights)
     opened = open_call(_bind(model, args, kwargs), batch, dims)
     with _training(model):
-        program = _trace(model, opened)
+        program = _trace(model, opened, operators)
     _name_dimensions(program, opened)
     if outputs is not None:
         _end_at(program, outputs)
@@ -146,7 +149,10 @@ def _training(model: nn.Module) -> Iterator[None]:
             module.training = mode
 
 
-def _trace(model: nn.Module, opened: OpenCall) -> torch.onnx.ONNXProgram:
+def _trace(
+    model: nn.Module, opened: OpenCall, operators: Sequence[str]
+) -> torch.onnx.ONNXProgram:
+    own = custom_operators.translations(operators)
     args, kwargs = opened.call.args, opened.call.kwargs
     if not kwargs and args and isinstance(args[-1], dict):
         args = (*args, {})  # Otherwise PyTorch would take the last one as kwargs.
@@ -159,6 +165,7 @@ def _trace(model: nn.Module, opened: OpenCall) -> torch.onnx.ONNXProgram:
                 dynamo=True,
                 optimize=False,
                 dynamic_shapes=opened.shapes if opened.sizes() else None,
+                custom_translation_table=own or None,
                 verbose=False,
             )
     except torch.onnx.OnnxExporterError as error:
@@ -170,8 +177,8 @@ def _trace(model: nn.Module, opened: OpenCall) -> torch.onnx.ONNXProgram:
 def _name_dimensions(program: torch.onnx.ONNXProgram, opened: OpenCall) -> None:
     """Checks that the requested dimensions are symbolic, and names them."""
     inputs: list[Any] = list(program.model.graph.inputs)
-    asked = set(opened.sizes())
-    if asked and len(inputs) != len(opened.inputs):
+    requested = set(opened.sizes())
+    if requested and len(inputs) != len(opened.inputs):
         raise ExportError(
             f"PyTorch exported {len(inputs)} inputs for {len(opened.inputs)} tensors, so symbolic "
             "dimensions cannot be named"
@@ -182,7 +189,7 @@ def _name_dimensions(program: torch.onnx.ONNXProgram, opened: OpenCall) -> None:
         found = values[id(entry)].shape[dim]
         if isinstance(found, int):
             raise ExportError(fixed_dimensions.only_for(name, found))
-        if found.value not in asked:
+        if found.value not in requested:
             renamed.setdefault(found.value, name)
         now = renamed.get(found.value, found.value)
         if now != name:
@@ -264,9 +271,9 @@ def _is_left_out(tensor: Any) -> bool:
 def _write(save: Callable[[Path], None], target: Path) -> None:
     """Writes the file atomically; weights above 1.5 GiB go to a file of their own first."""
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".ckplan-") as folder:
-        whole = Path(folder) / target.name
-        save(whole)
+        temporary = Path(folder) / target.name
+        save(temporary)
         for beside in Path(folder).iterdir():
-            if beside != whole:
+            if beside != temporary:
                 os.replace(beside, target.parent / beside.name)
-        os.replace(whole, target)
+        os.replace(temporary, target)

@@ -120,11 +120,11 @@ def _error_text(failure: BaseException) -> str:
     text = " ".join(str(failure).split()) or type(failure).__name__
     if len(text) > _LONGEST_REASON:
         text = text[:_LONGEST_REASON] + "..."
-    own = [Path(torch.__file__).parent, Path(__file__).parent]
+    internal_folders = [Path(torch.__file__).parent, Path(__file__).parent]
     frames = [
         frame
         for frame in traceback.extract_tb(failure.__traceback__)
-        if not any(Path(frame.filename).is_relative_to(folder) for folder in own)
+        if not any(Path(frame.filename).is_relative_to(folder) for folder in internal_folders)
     ]
     if not frames or frames[-1].filename.startswith("<"):
         return text

@@ -312,11 +312,11 @@ class _Half:
         return self.memory[root]
 
     def _copy_item(self, made: fx.Node, item: fx.Node) -> fx.Node:
-        taken = self.graph.create_node(
+        node = self.graph.create_node(
             "call_function", operator.getitem, (made, item.args[1]), name=self._unused_name(item)
         )
-        taken.meta = copied_meta(item)
-        return taken
+        node.meta = copied_meta(item)
+        return node
 
     def _save_generator_state(self, node: fx.Node) -> fx.Node:
         device = _device(node)
@@ -330,8 +330,8 @@ class _Half:
         views: dict[fx.Node, Any] = {}
         args = fx.map_arg(node.args, lambda source: self._read(source, views))
         kwargs = fx.map_arg(node.kwargs, lambda source: self._read(source, views))
-        again: tuple[Any, ...] = (state, _device(node), node.target, args, kwargs)
-        made = self.graph.call_function(replay, again)
+        replay_arguments: tuple[Any, ...] = (state, _device(node), node.target, args, kwargs)
+        made = self.graph.call_function(replay, replay_arguments)
         made.meta = copied_meta(node)
         return made
 
@@ -381,14 +381,14 @@ def _moved_roots(captured: JointGraph, steps: Sequence[transfers.Step]) -> dict[
     """Returns the roots of all values that are moved. Raises OffloadError."""
     roots = {value: node for node, value in captured.value_of.items()}
     shared = {value.alias_of for value in captured.values if value.alias_of is not None}
-    wanted = {step.value for step in steps if isinstance(step, Transfer)}
-    for value in sorted(wanted):
+    moved_values = {step.value for step in steps if isinstance(step, Transfer)}
+    for value in sorted(moved_values):
         name = captured.values[value].name
         if value in shared:
             raise OffloadError(f"the plan moves {name}, but another value shares its memory")
         if value not in roots:
             raise OffloadError(f"the plan moves {name}, but no operation reads it")
-    return {value: roots[value] for value in wanted}
+    return {value: roots[value] for value in moved_values}
 
 
 def _roots_of(captured: JointGraph, node: fx.Node) -> list[fx.Node]:

@@ -224,8 +224,8 @@ def _contexts(region: Region) -> Any:
         return CheckpointPolicy.MUST_SAVE if is_saved else CheckpointPolicy.PREFER_RECOMPUTE
 
     make: Any = create_selective_checkpoint_contexts  # It has no type annotations.
-    first, again = make(choose)
-    return _check_calls(first, region, seen), again
+    first, recomputation = make(choose)
+    return _check_calls(first, region, seen), recomputation
 
 
 @contextmanager

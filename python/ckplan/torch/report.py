@@ -190,12 +190,12 @@ class Report:
         if len(parts) > 1:
             has_shares = any(graph.share_bytes for graph in self.graphs)
             lines.append(_shares_text(self.request, len(parts), has_shares))
-        again: Counter[str] = Counter()
+        reruns: Counter[str] = Counter()
         for graph in self.graphs:
-            again.update(graph.recomputed)
-        if again:
-            most = [f"{name} x{count}" for name, count in again.most_common(12)]
-            lines.append("recomputed: " + ", ".join(most) + (", ..." if len(again) > 12 else ""))
+            reruns.update(graph.recomputed)
+        if reruns:
+            most = [f"{name} x{count}" for name, count in reruns.most_common(12)]
+            lines.append("recomputed: " + ", ".join(most) + (", ..." if len(reruns) > 12 else ""))
         lines += self.notes
         return "\n".join(lines)
 
@@ -243,12 +243,12 @@ class Report:
 
 def recomputed_modules(graph: JointGraph, plan: Plan) -> Counter[str]:
     """Counts the runs of each module's operations beyond the first one."""
-    again: Counter[str] = Counter()
+    reruns: Counter[str] = Counter()
     for step, runs in Counter(plan.steps).items():
         operation = graph.operations[step]
         if runs > 1:
-            again[operation.module or operation.name] += runs - 1
-    return again
+            reruns[operation.module or operation.name] += runs - 1
+    return reruns
 
 
 def size(count: int) -> str:

@@ -293,9 +293,9 @@ def _parsed(
             raise
         # The message names a flag; here it is an argument.
         raise ValueError(str(error).removeprefix("--")) from None
-    asked = plan["request"]
-    host_limit: int | None = asked.get("host_budget_bytes")
-    return ParsedRequest(asked["budget_bytes"] or 0, _request_fields(plan), host_limit)
+    recorded = plan["request"]
+    host_limit: int | None = recorded.get("host_budget_bytes")
+    return ParsedRequest(recorded["budget_bytes"] or 0, _request_fields(plan), host_limit)
 
 
 @functools.cache
@@ -311,8 +311,8 @@ def _split_memory(memory: int | str) -> tuple[int, int, int]:
         raise ValueError(str(answer.error()).removeprefix("--"))
     found = json.loads(answer.output)["accounting"]
     lines = {line["name"]: line["bytes"] for line in found["outside"]}
-    taken = lines["cuBLAS"] + lines["context"] + lines["driver"]
-    return found["memory_bytes"] - taken, taken, lines["cuBLAS"]
+    outside = lines["cuBLAS"] + lines["context"] + lines["driver"]
+    return found["memory_bytes"] - outside, outside, lines["cuBLAS"]
 
 
 @functools.cache
@@ -343,8 +343,8 @@ def _plan_quietly(graph: Any, **options: Any) -> dict[str, Any]:
 
 
 def _request_fields(plan: dict[str, Any]) -> dict[str, Any]:
-    own = ("algorithm", "budget_bytes", "effort", "host_budget_bytes")
-    return {key: value for key, value in plan["request"].items() if key not in own}
+    excluded = ("algorithm", "budget_bytes", "effort", "host_budget_bytes")
+    return {key: value for key, value in plan["request"].items() if key not in excluded}
 
 
 def make_plan(
@@ -441,5 +441,5 @@ def program_version() -> str:
 
 
 def _cache_key(content: bytes, limit: int | str, options: dict[str, Any]) -> str:
-    asked = json.dumps([program_version(), str(limit), options], sort_keys=True)
-    return hashlib.sha256(asked.encode() + b"\0" + content).hexdigest()
+    about = json.dumps([program_version(), str(limit), options], sort_keys=True)
+    return hashlib.sha256(about.encode() + b"\0" + content).hexdigest()

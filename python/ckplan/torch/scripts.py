@@ -59,8 +59,10 @@ def find_function(name: str) -> tuple[ModuleType, Callable[..., Any]]:
 def named(module: ModuleType, name: str, remedy: str = "") -> Any:
     """Returns a module's attribute. ``remedy`` tells the user what to do if it is missing."""
     if not hasattr(module, name):
-        own = [row for row, value in vars(module).items() if callable(value) and row[:1] != "_"]
-        near = difflib.get_close_matches(name, own, n=1)
+        functions = [
+            row for row, value in vars(module).items() if callable(value) and row[:1] != "_"
+        ]
+        near = difflib.get_close_matches(name, functions, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else f"; {remedy}" if remedy else ""
         raise ScriptError(f"{_module_place(module)} has no {name!r}{hint}")
     return getattr(module, name)
@@ -162,25 +164,27 @@ def _report_errors(what: str, is_import: bool = False) -> Iterator[None]:
     except _OWN_ERRORS:
         raise
     except BaseException as error:
-        said = " ".join(str(error).split())[:300]
-        cause = f"{type(error).__name__}: {said}" if said else type(error).__name__
+        text = " ".join(str(error).split())[:300]
+        cause = f"{type(error).__name__}: {text}" if text else type(error).__name__
         raise ScriptError(f"{what} fails {when}{_line(error)}: {cause}") from error
 
 
 def _line(error: BaseException) -> str:
-    """Returns " (file:line)" of the innermost frame in the user's own code."""
+    """Returns " (file:line)" of the innermost frame in the user's user_frames code."""
     if isinstance(error, SyntaxError) and error.filename:
         return f" ({Path(error.filename).name}:{error.lineno})"
     libraries = (
         *{sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")},
         "<frozen",
     )
-    own = [
+    user_frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
         if not frame.filename.startswith((*libraries, str(Path(__file__).parents[1])))
     ]
-    return f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
+    if not user_frames:
+        return ""
+    return f" ({Path(user_frames[-1].filename).name}:{user_frames[-1].lineno})"
 
 
 def _module_place(module: ModuleType) -> str:

@@ -254,10 +254,10 @@ class StepPlans:
         if first is None:
             assert self._first is not None
             first = self._first.forward
-        again, read, devices = None, [], []
+        rerun, read, devices = None, [], []
         if unused.absent:
             try:
-                again = settled(private_autograd.box(rerun_module(first, self._num_outputs)))
+                rerun = settled(private_autograd.box(rerun_module(first, self._num_outputs)))
             except UnsupportedGraphError:
                 return None
             read, devices = unmodified_inputs(first), random_devices(first)
@@ -272,7 +272,7 @@ class StepPlans:
             len(saved) - numbers,
             numbers,
             0,
-            again,
+            rerun,
             read,
             devices,
             slots.updated_inputs(built.forward, self._num_outputs),

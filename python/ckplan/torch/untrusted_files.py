@@ -112,8 +112,8 @@ def _depth(content: bytes) -> int:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        again = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise RefusedError(f"it has the key {again!r:.60} twice in one object")
+        repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise RefusedError(f"it has the key {repeated!r:.60} twice in one object")
     return found
 
 

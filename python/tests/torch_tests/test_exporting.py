@@ -254,6 +254,42 @@ def test_a_tuple_has_positions_and_what_is_not_there_is_refused(tmp_path):
     ckplan.torch.export(single, ROWS, tmp_path / "one.onnx", outputs=[0])
 
 
+@torch.library.custom_op("ckplan_test::pair", mutates_args=())
+def pair(x: Tensor, eps: float, other: Tensor | None, axes: list[int]) -> tuple[Tensor, Tensor]:
+    return x + eps, x.sum(axes)
+
+
+@pair.register_fake
+def _(x: Tensor, eps: float, other: Tensor | None, axes: list[int]) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(x), x.new_empty(x.shape[0])
+
+
+def test_operators_of_your_own_are_nodes_that_ckplan_plans(tmp_path):
+    def compute(x: Tensor, layer: nn.Module) -> Tensor:
+        moved, sums = pair(layer(x), 0.5, None, [1])
+        return moved.exp() + sums[:, None]
+
+    model = Rows(compute)
+    path = tmp_path / "model.onnx"
+    ckplan.torch.export(model, ROWS, path, operators=["ckplan_test::pair"])
+    (node,) = [node for node in read(path).graph.node if node.domain == "ckplan_test"]
+    assert (node.op_type, len(node.output)) == ("pair", 2)
+    assert {attribute.name for attribute in node.attribute} == {"eps", "axes"}
+
+    def reads(*flags: str) -> list[int]:
+        run = ckplan.invocation.run_program("graph", str(path), "-D", "N=4", "--no-restore", *flags)
+        (own,) = [n for n in json.loads(run.output)["nodes"] if n["op"] == "ckplan_test.pair"]
+        return own["backward_reads"]
+
+    assert len(reads()) == 3
+    assert len(reads("--op-shape", "ckplan_test::pair=like:0|[0.0];reads=x0")) == 1
+    with pytest.raises(ckplan.torch.ExportError, match="ckplan_test"):
+        ckplan.torch.export(model, ROWS, path)
+    for name in ("ckplan_test::none", "pair"):
+        with pytest.raises(ValueError, match="PyTorch has no operator"):
+            ckplan.torch.export(model, ROWS, path, operators=[name])
+
+
 def test_a_batch_that_is_a_constant_is_refused_with_the_line(tmp_path):
     model = Rows(lambda x, layer: layer(x.view(4, -1)))
     line = model.compute.__code__.co_firstlineno

@@ -9,8 +9,8 @@
 #include "lib/executor/cuda/host/host_device.h"
 #include "lib/executor/cuda/registry.h"
 #include "lib/executor/cuda/test_backend.h"
-#include "lib/executor/reference/check_run.h"
-#include "lib/executor/reference/op_case.h"
+#include "lib/executor/testing/check_run.h"
+#include "lib/executor/testing/op_case.h"
 #include "lib/problem/ops/op_checks.h"
 
 namespace ckplan::cuda {

@@ -1,6 +1,4 @@
-// Tensors generated from shapes and a few numbers.
-#include <bit>
-#include <cstring>
+// Tensors generated from shapes and a few integers, and Dropout.
 
 #include "lib/executor/cuda/index.h"
 #include "lib/executor/cuda/kernel.h"
@@ -13,57 +11,6 @@
 namespace ckplan::cuda {
 
 namespace {
-
-uint64_t BitsOfValue(ElementType type, float value) {
-  return type == ElementType::kBFloat16 ? ToBFloat16(value) : std::bit_cast<uint32_t>(value);
-}
-
-// Writes a number's low bytes as a tensor element.
-struct BitsOut {
-  void* data;
-  int64_t bytes;
-  CKPLAN_DEVICE void Set(int64_t i, uint64_t bits) const {
-    if (bytes == 4) {
-      static_cast<uint32_t*>(data)[i] = static_cast<uint32_t>(bits);
-    } else if (bytes == 8) {
-      static_cast<uint64_t*>(data)[i] = bits;
-    } else if (bytes == 2) {
-      static_cast<uint16_t*>(data)[i] = static_cast<uint16_t>(bits);
-    } else {
-      static_cast<uint8_t*>(data)[i] = static_cast<uint8_t>(bits);
-    }
-  }
-};
-
-// ---- ConstantOfShape, Shape, Size ---------------------------------------------------------------
-
-// Fills a tensor with one bit pattern.
-class FillOp final : public OpWithoutGradient {
- public:
-  FillOp(const Operand& output, Device& device, uint64_t bits)
-      : device_(device),
-        count_(output.elements()),
-        element_bytes_(SizeOf(output.type)),
-        bits_(bits) {}
-  void Forward(const ForwardCall& call) override {
-    const BitsOut y{call.outputs[0], element_bytes_};
-    const uint64_t bits = bits_;
-    ForEach(device_, count_, [=] CKPLAN_KERNEL(int64_t i) { y.Set(i, bits); });
-  }
-
- private:
-  Device& device_;
-  int64_t count_, element_bytes_;
-  uint64_t bits_;
-};
-
-Result<std::unique_ptr<PreparedOp>> PrepareConstantOfShape(const OpSpec& spec, Device& device) {
-  CKPLAN_ASSIGN_OR_RETURN(const FillValue value, ReadConstantOfShape(spec));
-  const ElementType type = spec.output(0).type;
-  return Prepared<FillOp>(spec.output(0), device,
-                          IsFloat(type) ? BitsOfValue(type, static_cast<float>(value.real))
-                                        : static_cast<uint64_t>(value.integer));
-}
 
 class ShapeOp final : public OpWithoutGradient {
  public:
@@ -93,47 +40,38 @@ template <typename T>
 class RangeOp final : public OpWithoutGradient {
  public:
   RangeOp(const OpSpec& spec, Device& device)
-      : device_(device),
-        count_(spec.output(0).elements()),
-        start_type_(spec.input(0).type),
-        step_type_(spec.input(2).type),
-        y_type_(spec.output(0).type) {}
+      : device_(device), count_(spec.output(0).elements()) {}
   void Forward(const ForwardCall& call) override {
-    const Reader<T> start(call.inputs[0], start_type_);
-    const Reader<T> step(call.inputs[2], step_type_);
-    const Writer<T> y(call.outputs[0], y_type_);
-    ForEach(device_, count_, [=] CKPLAN_KERNEL(int64_t i) {
-      const T first = start[0];
-      const T difference = step[0];
-      y.Set(i, scalar::RangeValue(first, difference, i));
-    });
+    const auto* const start = static_cast<const T*>(call.inputs[0]);
+    const auto* const step = static_cast<const T*>(call.inputs[2]);
+    auto* const y = static_cast<T*>(call.outputs[0]);
+    ForEach(device_, count_,
+            [=] CKPLAN_KERNEL(int64_t i) { y[i] = scalar::RangeValue(*start, *step, i); });
   }
 
  private:
   Device& device_;
   int64_t count_;
-  ElementType start_type_, step_type_, y_type_;
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareRange(const OpSpec& spec, Device& device) {
-  if (IsFloat(spec.output(0).type)) return Prepared<RangeOp<float>>(spec, device);
+  if (IsFloat(spec.output(0).type)) return Unsupported(spec, "its kernel takes only integers");
   if (spec.output(0).type == ElementType::kInt32) return Prepared<RangeOp<int32_t>>(spec, device);
   return Prepared<RangeOp<int64_t>>(spec, device);
 }
 
 constexpr OpRow kGenerateOps[] = {
-    {"ConstantOfShape", PrepareConstantOfShape},
     {"Shape", PrepareShape},
     {"Size", PrepareShape},
-    {"Range", PrepareRange},
+    {"Range", PrepareRange, "floats by the host"},
 };
 
 }  // namespace
 
 std::span<const OpRow> GenerateOps() { return kGenerateOps; }
 
-// Dropout and random operators. Each number is a function of the call's seed and the element's
-// index, so backward draws the same numbers as forward, and all backends draw the same numbers.
+// Dropout. Each number is a function of the call's seed and the element's index, so backward draws
+// the same numbers as forward, and all backends draw the same numbers.
 
 namespace {
 
@@ -148,28 +86,9 @@ CKPLAN_DEVICE inline Bits4 BitsOf(const CounterRng& rng, int64_t group) {
                 static_cast<uint32_t>(second), static_cast<uint32_t>(second >> 32)}};
 }
 
-// Computes y[i] = f(bits of i) or f(bits of i, x[i]). Each thread computes one group of kVector or
-// kWide elements.
+// Computes y[i] = f(bits of i, x[i]). Each thread computes one group of kWide elements.
 template <typename F>
 struct DrawGroup {
-  CounterRng rng;
-  int64_t count;
-  FloatsOut y;
-  F f;
-  CKPLAN_DEVICE void operator()(int64_t group) const {
-    const Bits4 bits = BitsOf(rng, group);
-    const int64_t first = group * kVector;
-    if (first + kVector <= count) {
-      Float4 drawn;
-      for (int k = 0; k < kVector; ++k) drawn.at[k] = f(bits.at[k]);
-      y.Store(group, drawn);
-      return;
-    }
-    for (int64_t i = first; i < count; ++i) y.Set(i, f(bits.at[i - first]));
-  }
-};
-template <typename F>
-struct DrawGroupOf {
   CounterRng rng;
   int64_t count;
   FloatsOut y;
@@ -197,12 +116,8 @@ struct DrawGroupOf {
 };
 
 template <typename F>
-void Draw(Device& device, uint64_t seed, int64_t count, FloatsOut y, const F& f) {
-  ForEach(device, CeilDiv(count, kVector), DrawGroup<F>{CounterRng(seed), count, y, f});
-}
-template <typename F>
 void Draw(Device& device, uint64_t seed, int64_t count, FloatsOut y, const F& f, FloatsIn x) {
-  ForEach(device, CeilDiv(count, kWide), DrawGroupOf<F>{CounterRng(seed), count, y, f, x});
+  ForEach(device, CeilDiv(count, kWide), DrawGroup<F>{CounterRng(seed), count, y, f, x});
 }
 
 // ---- Dropout ------------------------------------------------------------------------------------
@@ -256,45 +171,8 @@ Result<std::unique_ptr<PreparedOp>> PrepareDropout(const OpSpec& spec, Device& d
   return Prepared<DropoutOp>(spec, device, ratio);
 }
 
-// ---- Random tensors -----------------------------------------------------------------------------
-
-class RandomOp : public PreparedOp {
- public:
-  RandomOp(const OpSpec& spec, Device& device)
-      : device_(device), count_(spec.output(0).elements()), y_type_(spec.output(0).type) {}
-  void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "only operators with a gradient run backward");
-  }
-
- protected:
-  Device& device_;
-  int64_t count_;
-  ElementType y_type_;
-};
-
-class UniformOp final : public RandomOp {
- public:
-  UniformOp(const OpSpec& spec, Device& device)
-      : RandomOp(spec, device),
-        uniform_(static_cast<float>(spec.Float("low", 0)),
-                 static_cast<float>(spec.Float("high", 1))) {}
-  void Forward(const ForwardCall& call) override {
-    Draw(device_, call.seed, count_, FloatsOut(call.outputs[0], y_type_), uniform_);
-  }
-
- private:
-  scalar::Uniform uniform_;
-};
-
-template <typename Op>
-Result<std::unique_ptr<PreparedOp>> PrepareRandom(const OpSpec& spec, Device& device) {
-  return Prepared<Op>(spec, device);
-}
-
 constexpr OpRow kRandomOps[] = {
     {"Dropout", PrepareDropout},
-    {"RandomUniform", PrepareRandom<UniformOp>},
-    {"RandomUniformLike", PrepareRandom<UniformOp>},
 };
 
 }  // namespace

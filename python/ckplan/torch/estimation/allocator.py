@@ -181,10 +181,12 @@ class Allocator:
         """
         found = []
         for pool in self._pools:
-            whole = [row for row in pool.free if row[2].before is None and row[2].after is None]
-            self.reserved_bytes -= sum(size for size, _, _ in whole)
-            pool.free = [row for row in pool.free if row not in whole]
-            found += [address for _, address, _ in whole]
+            free_segments = [
+                row for row in pool.free if row[2].before is None and row[2].after is None
+            ]
+            self.reserved_bytes -= sum(size for size, _, _ in free_segments)
+            pool.free = [row for row in pool.free if row not in free_segments]
+            found += [address for _, address, _ in free_segments]
         return found
 
     def _new_block(self, pool: _Pool, size: int) -> Block:

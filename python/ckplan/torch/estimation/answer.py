@@ -266,14 +266,14 @@ def _head(found: Estimate) -> str:
     count = f"{found.parameters / 1e9:.2f} billion parameters"
     if found.parameters < 10**8:
         count = f"{found.parameters / 1e6:.2f} million parameters"
-    asked = [found.model, count, sizes, found.precision, found.optimizer, found.shard or ""]
-    asked.append("all results held" if found.returns == "all" else "")
+    facts = [found.model, count, sizes, found.precision, found.optimizer, found.shard or ""]
+    facts.append("all results held" if found.returns == "all" else "")
     left = found.memory_bytes - found.keep_all.bytes
     room = f"{size(left)} to spare" if left >= 0 else f"{size(-left)} too much"
     verdict = found.keep_all.verdict(found.memory_bytes)
     return "\n".join(
         [
-            "   ".join(part for part in asked if part),
+            "   ".join(part for part in facts if part),
             f"  device     {found.device}, {size(found.memory_bytes)}",
             f"  keep all   {verdict}: it needs {_range(found.keep_all)}, {room}",
         ]

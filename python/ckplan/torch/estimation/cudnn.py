@@ -230,16 +230,16 @@ class Advisor:
         return tensor.finish()
 
     def _convolution(self, convolution: Convolution) -> _Descriptor:
-        made = self._new_descriptor(_CONVOLUTION)
-        made.set_integers(_DIMENSIONS, [len(convolution.strides)])
+        descriptor = self._new_descriptor(_CONVOLUTION)
+        descriptor.set_integers(_DIMENSIONS, [len(convolution.strides)])
         sums = convolution.type if convolution.type == "float64" else "float32"
-        made.set_choice(_SUM_TYPE, _DATA_TYPE, TYPES[sums])
-        made.set_choice(_MODE, _CONVOLUTION_MODE, 1)  # A cross-correlation.
-        made.set_integers(_PADDING, convolution.padding)
-        made.set_integers(_PADDING_AFTER, convolution.padding)
-        made.set_integers(_STRIDES, convolution.strides)
-        made.set_integers(_DILATIONS, convolution.dilations)
-        return made.finish()
+        descriptor.set_choice(_SUM_TYPE, _DATA_TYPE, TYPES[sums])
+        descriptor.set_choice(_MODE, _CONVOLUTION_MODE, 1)  # A cross-correlation.
+        descriptor.set_integers(_PADDING, convolution.padding)
+        descriptor.set_integers(_PADDING_AFTER, convolution.padding)
+        descriptor.set_integers(_STRIDES, convolution.strides)
+        descriptor.set_integers(_DILATIONS, convolution.dilations)
+        return descriptor.finish()
 
     def _configurations(self, graph: _Descriptor, mode: int) -> list[_Descriptor]:
         heuristics = self._new_descriptor(_HEURISTICS)
@@ -294,10 +294,10 @@ def _paths() -> Iterator[str]:
 def _describe_device(library: Library, device: Device) -> _Descriptor:
     """Returns the descriptor of a device. Raises _RefusedError."""
     text = json.dumps(_properties(device)).encode()
-    made = _Descriptor(library, _DEVICE)
+    descriptor = _Descriptor(library, _DEVICE)
     characters = ctypes.create_string_buffer(text, len(text))
-    made.set(_DEVICE_PROPERTIES, _CHARACTERS, characters, len(text))
-    return made.finish()
+    descriptor.set(_DEVICE_PROPERTIES, _CHARACTERS, characters, len(text))
+    return descriptor.finish()
 
 
 def _properties(device: Device) -> dict[str, Any]:

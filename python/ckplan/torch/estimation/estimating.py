@@ -112,9 +112,9 @@ def estimate(
     if returns not in ("all", "loss"):
         raise ValueError(f'returns must be "all" or "loss", not {returns!r}')
     optimizers.check(optimizer)
-    wanted = sizes.wanted(largest, sizes_of(example_inputs))
+    size_names = sizes.wanted(largest, sizes_of(example_inputs))
     added = sizes.check_added(added_times)
-    if compiler == "inductor" and wanted:
+    if compiler == "inductor" and size_names:
         raise ValueError('largest needs compiler="eager": Inductor\'s code has no open sizes')
     if compiler == "inductor" and returns != "loss":
         raise ValueError('returns="all" needs compiler="eager"')
@@ -137,7 +137,7 @@ def estimate(
     found.precision = precision or _model_precision(step)
     found.shard, found.returns = shard, returns
     found.sizes = sizes_of(example_inputs)
-    for name in wanted:
+    for name in size_names:
         search = sizes.Search(make_model, example_inputs, loss, case, measured, effort)
         found.largest += search.rows(name, added)
     return found

@@ -71,22 +71,22 @@ def trace(
     ``workspaces``: the bytes that an operation temporarily needs besides its results, by its id.
     """
     workspaces = workspaces or {}
-    made = versions(graph, steps, (VALUE,))
+    all_versions = versions(graph, steps, (VALUE,))
     begins: list[list[int]] = [[] for _ in steps]
     ends: list[list[int]] = [[] for _ in range(len(steps) + 1)]
-    for buffer, version in enumerate(made):
+    for buffer, version in enumerate(all_versions):
         begins[version.made].append(buffer)
         ends[version.last].append(buffer)
     events = []
-    num_buffers = len(made)
+    num_buffers = len(all_versions)
     for position, new in enumerate(begins):
-        events += [Event(buffer, made[buffer].bytes) for buffer in new]
+        events += [Event(buffer, all_versions[buffer].bytes) for buffer in new]
         workspace = workspaces.get(steps[position], 0)
         if workspace:
             events += [Event(num_buffers, workspace), Event(num_buffers, -workspace)]
             num_buffers += 1
-        events += [Event(buffer, -made[buffer].bytes) for buffer in ends[position]]
-    left = {buffer: made[buffer].value for buffer in ends[len(steps)]}
+        events += [Event(buffer, -all_versions[buffer].bytes) for buffer in ends[position]]
+    left = {buffer: all_versions[buffer].value for buffer in ends[len(steps)]}
     return Trace(events, left, num_buffers)
 
 

@@ -159,7 +159,7 @@ class _FoldedStep:
         return later - at == period
 
     def _layers(self, forward: Run, backward: Run, repeat: FoldedLayers) -> _Layers:
-        own = []
+        layer_constants = []
         for number in (_TEMPLATE, _TEMPLATE + 1):
             read = set()
             for position in range(forward.position(number), forward.position(number + 1)):
@@ -167,10 +167,11 @@ class _FoldedStep:
                 before = self.graph.operations[position - forward.period]
                 pairs = zip(operation.reads, before.reads)
                 read |= {a for a, b in pairs if a != b and a < self.num_inputs}
-            own.append(sorted(read))
-        first = own[0][0] if own[0] else 0
-        _require(own[0] == list(range(first, first + repeat.inputs)))
-        _require(own[1] == list(range(first + repeat.inputs, first + 2 * repeat.inputs)))
+            layer_constants.append(sorted(read))
+        first = layer_constants[0][0] if layer_constants[0] else 0
+        second = first + repeat.inputs
+        _require(layer_constants[0] == list(range(first, second)))
+        _require(layer_constants[1] == list(range(second, second + repeat.inputs)))
         return _Layers(forward, backward, repeat.left_out, repeat.inputs, first)
 
     def _gaps(self, layers: _Layers, nodes: Sequence[fx.Node]) -> list[_Gap]:
@@ -288,16 +289,16 @@ class _Writer:
         return self._made[position, place]
 
     def _periods(self, layers: _Layers, run: Run) -> None:
-        taken = self._name_offsets(run.start)
+        offsets = self._name_offsets(run.start)
         gap = next(gap for gap in self._short.gaps if gap.at == run.position(FRONT))
         for number in range(run.count + layers.left_out):
             later = number - _TEMPLATE
-            names = {base: taken.get(base, 0) + later * n for base, n in gap.names.items()}
+            names = {base: offsets.get(base, 0) + later * n for base, n in gap.names.items()}
             for role in range(run.period):
                 at = run.position(_TEMPLATE) + role
                 operation = self._old.operations[at]
                 if number < _TEMPLATE:
-                    name = _numbered(self._old.operations[run.start + role].name, taken)
+                    name = _numbered(self._old.operations[run.start + role].name, offsets)
                 else:
                     name = _numbered(operation.name, names)
                 reads = self._reads(layers, run, at, later)

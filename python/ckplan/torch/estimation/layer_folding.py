@@ -116,11 +116,11 @@ class _Table:
             return None
         if not self._have_exclusive_inputs(run, owned):
             return None
-        gone = run.position(FRONT), run.position(FRONT + left_out)
-        nodes = self.calls[gone[0] : gone[1]]
+        removed = run.position(FRONT), run.position(FRONT + left_out)
+        nodes = self.calls[removed[0] : removed[1]]
         nodes += [node for inputs in owned[FRONT : FRONT + left_out] for node in inputs]
         shift = left_out * run.period
-        last = range(gone[1] - _FARTHEST * run.period, gone[1])
+        last = range(removed[1] - _FARTHEST * run.period, removed[1])
         moved = {self.calls[i]: self.calls[i - shift] for i in last}
         return _Part(FoldedLayers(left_out, len(owned[0])), nodes, moved)
 
@@ -155,9 +155,9 @@ class _Table:
     def _have_exclusive_inputs(self, run: Run, owned: list[list[fx.Node]]) -> bool:
         """Returns whether each period's inputs are read only by its own calls."""
         for number, inputs in enumerate(owned):
-            own = range(run.position(number), run.position(number + 1))
+            period = range(run.position(number), run.position(number + 1))
             for node in inputs:
-                if any(self._position.get(user, -1) not in own for user in node.users):
+                if any(self._position.get(user, -1) not in period for user in node.users):
                     return False
         return True
 

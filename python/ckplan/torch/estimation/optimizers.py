@@ -94,8 +94,8 @@ def measure(
     if callable(optimizer):
         name, make = "the caller's", optimizer
     else:
-        name, _, asked = optimizer.partition(":")
-        make, way = _KINDS[name], asked or way
+        name, _, implementation = optimizer.partition(":")
+        make, way = _KINDS[name], implementation or way
         name = optimizer
     found = OptimizerMemory(name, f"PyTorch's own step on fake tensors ({way})")
     with private.fake_mode(), torch.no_grad():

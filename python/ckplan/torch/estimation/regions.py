@@ -28,13 +28,13 @@ class CannotInlineError(Exception):
 def marked(model: nn.Module) -> Iterator[bool]:
     """Marks the classes of layers in long lists. Yields whether there are any."""
     kinds = _count_layer_classes(model) if private.uses_regions_again() else {}
-    own = {kind: vars(kind).get("forward") for kind in kinds}
+    forwards = {kind: vars(kind).get("forward") for kind in kinds}
     for kind, count in kinds.items():
         setattr(kind, "forward", private.region(kind.forward, count))
     try:
         yield bool(kinds)
     finally:
-        for kind, forward in own.items():
+        for kind, forward in forwards.items():
             if forward is None:
                 delattr(kind, "forward")
             else:
@@ -126,14 +126,14 @@ class _Writer:
             one: self._made[other] if isinstance(other, fx.Node) else other
             for one, other in zip(inputs, operands)
         }
-        for own in inner.nodes:
-            if own.op == "call_function" or own.op == "call_method":
-                made[own] = self._copy(own, made)
-                made[own].meta = _layer_metadata(own, node)
-            elif own.op == "output":
-                return tuple(fx.map_arg(own.args[0], lambda read: made[read]))
-            elif own.op != "placeholder":
-                raise CannotInlineError(f"{own.name} in a layer is a {own.op}")
+        for inner_node in inner.nodes:
+            if inner_node.op == "call_function" or inner_node.op == "call_method":
+                made[inner_node] = self._copy(inner_node, made)
+                made[inner_node].meta = _layer_metadata(inner_node, node)
+            elif inner_node.op == "output":
+                return tuple(fx.map_arg(inner_node.args[0], lambda read: made[read]))
+            elif inner_node.op != "placeholder":
+                raise CannotInlineError(f"{inner_node.name} in a layer is a {inner_node.op}")
         raise CannotInlineError(f"{node.name} returns nothing")
 
 
@@ -142,16 +142,16 @@ def _layer_metadata(node: fx.Node, call: fx.Node) -> dict[str, Any]:
     meta = dict(node.meta)
     # These symbols belong to the traced layer. Each layer makes its own.
     meta.pop("unbacked_bindings", None)
-    own, outer = meta.get("nn_module_stack"), call.meta.get("nn_module_stack")
-    if not own or not outer:
+    inner_stack, outer = meta.get("nn_module_stack"), call.meta.get("nn_module_stack")
+    if not inner_stack or not outer:
         raise CannotInlineError(f"{node.name} has no module")
     paths = [path for path, _ in outer.values()]
-    before = list(own.values())[len(paths) - 1 : len(paths)]
+    before = list(inner_stack.values())[len(paths) - 1 : len(paths)]
     if not before:
         raise CannotInlineError(f"{node.name} lies outside of its layer")
     first, layer = before[0][0], paths[-1]
     stack = {}
-    for position, (key, (path, kind)) in enumerate(own.items()):
+    for position, (key, (path, kind)) in enumerate(inner_stack.items()):
         if position < len(paths):
             path = paths[position]
         elif path.startswith(first):

@@ -190,11 +190,11 @@ class _Polynomials:
         if len(set(known)) == 1:
             return known[0]
         total = Fraction(0)
-        for own, value in zip(self.sizes, known):
+        for point, value in zip(self.sizes, known):
             term = Fraction(value)
             for other in self.sizes:
-                if other != own:
-                    term *= Fraction(size - other, own - other)
+                if other != point:
+                    term *= Fraction(size - other, point - other)
             total += term
         return max(0, round(total))
 

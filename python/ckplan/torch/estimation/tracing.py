@@ -152,12 +152,12 @@ class Step:
     def buffers(self) -> list[Tensor]:
         """Returns the buffers that have memory of their own, each once."""
         found = {private.storage_key(p) for p in self.model.parameters()}
-        own = []
+        buffers = []
         for buffer in self.model.buffers():
             if private.storage_key(buffer) not in found:
                 found.add(private.storage_key(buffer))
-                own.append(buffer)
-        return own
+                buffers.append(buffer)
+        return buffers
 
 
 class _Training(nn.Module):

@@ -211,10 +211,10 @@ def _strides(shape: tuple[int, ...], is_last: bool) -> tuple[int, ...]:
 
 def _is_channels_last(tensor: Tensor) -> bool:
     formats = {4: torch.channels_last, 5: torch.channels_last_3d}
-    wanted = formats.get(tensor.ndim)
-    if wanted is None or tensor.is_contiguous():
+    memory_format = formats.get(tensor.ndim)
+    if memory_format is None or tensor.is_contiguous():
         return False
-    return tensor.is_contiguous(memory_format=wanted)
+    return tensor.is_contiguous(memory_format=memory_format)
 
 
 def _of_attention(node: fx.Node) -> Amount | None:

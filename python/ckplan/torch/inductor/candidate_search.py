@@ -134,8 +134,8 @@ class Search:
         return self._most is not None and row.peak_bytes <= self._most
 
     def _try(self, recipe: Recipe) -> Candidate | None:
-        late = time.monotonic() - self._begun > MOST_SECONDS
-        if len(self.tried) >= MOST_ROUNDS or late:
+        is_late = time.monotonic() - self._begun > MOST_SECONDS
+        if len(self.tried) >= MOST_ROUNDS or is_late:
             return None
         found = self._evaluate(recipe)
         if found is not None:

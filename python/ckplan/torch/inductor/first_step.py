@@ -98,10 +98,10 @@ def _copy_reused(
 @contextlib.contextmanager
 def _count_allocations(counter: Counter, names: dict[str, Any]) -> Iterator[None]:
     """Makes a wrapper's allocating functions count their allocations."""
-    own = {name: made for name, made in names.items() if name.startswith("empty_strided_")}
-    for name, made in own.items():
+    originals = {name: made for name, made in names.items() if name.startswith("empty_strided_")}
+    for name, made in originals.items():
         names[name] = counter.counting(made)
     try:
         yield
     finally:
-        names.update(own)
+        names.update(originals)

@@ -29,12 +29,12 @@ def workspace_bytes(calls: Iterable[Any]) -> dict[str, int]:
     Uncounted results do not count from their allocation on. Raises NotReplayedError if a call
     cannot be measured.
     """
-    wanted = {call.memory_key: call for call in calls if isinstance(call, OperatorCall)}
-    known = _known.setdefault(machine(wanted.values()), {})
-    missing = [call for key, call in wanted.items() if key not in known]
+    calls_by_key = {call.memory_key: call for call in calls if isinstance(call, OperatorCall)}
+    known = _known.setdefault(machine(calls_by_key.values()), {})
+    missing = [call for key, call in calls_by_key.items() if key not in known]
     if missing:
         known.update(_measure(missing))
-    return {key: known[key] for key in wanted}
+    return {key: known[key] for key in calls_by_key}
 
 
 def set_workspaces(graph: JointGraph, calls: Iterable[Any], within: Mapping[str, int]) -> None:
@@ -96,8 +96,8 @@ def _remove_results(apart: list[int], changes: list[int]) -> list[int]:
             staying[size].append(position)
         elif staying[-size]:
             staying[-size].pop()
-    gone = {staying[size].pop() for size in apart if staying[size]}
-    return [size for position, size in enumerate(changes) if position not in gone]
+    results = {staying[size].pop() for size in apart if staying[size]}
+    return [size for position, size in enumerate(changes) if position not in results]
 
 
 def _peak(changes: list[int]) -> int:

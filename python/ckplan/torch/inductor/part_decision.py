@@ -188,9 +188,9 @@ class PartDecision(lowered_step.Decision):
             return min(rows, key=lambda row: row.peak_bytes), len(rows)
         most = evaluation.most = _limit_bytes(limit, plain)
         kept = CachedChoice(self._joint.captured, request, limit)
-        again = kept.take(evaluation.apart(), plain, most)
-        if again is not None:
-            return again, 2 if again is not plain else 1
+        cached = kept.take(evaluation.apart(), plain, most)
+        if cached is not None:
+            return cached, 2 if cached is not plain else 1
         if most is not None:
             refused = CachedChoice(self._joint.captured, request).refused(most)
             if refused is not None:

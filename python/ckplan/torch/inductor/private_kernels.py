@@ -82,8 +82,8 @@ def _freed_bytes(scheduler: Any) -> int:
     from torch._inductor.virtualized import V
 
     found = 0
-    gone = V.graph.removed_buffers | V.graph.wrapper_code.freed
-    for name in scheduler.buffer_names_to_free - gone:
+    freed_names = V.graph.removed_buffers | V.graph.wrapper_code.freed
+    for name in scheduler.buffer_names_to_free - freed_names:
         if name in scheduler.name_to_buf:
             buffer = scheduler.name_to_buf[name]
             found += _bytes_of(buffer.node) if buffer.can_free() else 0

@@ -45,13 +45,13 @@ def times(calls: Iterable[KernelCall | OperatorCall]) -> dict[str, int]:
 
     Omits kernels that cannot run on arbitrary values.
     """
-    wanted = {call.key: call for call in calls}
-    name = f"call-times-{machine(wanted.values())}"
+    calls_by_key = {call.key: call for call in calls}
+    name = f"call-times-{machine(calls_by_key.values())}"
     known = _known.setdefault(name, {})
-    hashes = {key: hashlib.sha256(key.encode()).hexdigest()[:24] for key in wanted}
+    hashes = {key: hashlib.sha256(key.encode()).hexdigest()[:24] for key in calls_by_key}
     if any(hashed not in known for hashed in hashes.values()):
         known.update(cache.load_numbers(name, _UNTIMED, _LONGEST_NS))
-    missing = [call for key, call in wanted.items() if hashes[key] not in known]
+    missing = [call for key, call in calls_by_key.items() if hashes[key] not in known]
     if missing:
         with torch.no_grad(), private.real_tensors(), torch.random.fork_rng():
             runs = _compiled(missing)

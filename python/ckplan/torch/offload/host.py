@@ -114,8 +114,8 @@ class HostMemory:
             _wait_for(abandoned.event, abandoned.tensor.device)
         self._copies = {key: copy for key, copy in self._copies.items() if copy.is_needed()}
         end = offset + size
-        taken = {c.slab for c in self._copies.values() if c.begin < end and offset < c.end}
-        number = next(i for i in range(len(self._slabs) + 1) if i not in taken)
+        used_slabs = {c.slab for c in self._copies.values() if c.begin < end and offset < c.end}
+        number = next(i for i in range(len(self._slabs) + 1) if i not in used_slabs)
         if number == len(self._slabs):
             _memories.add(self)
             self._slabs.append(_Slab(self._slab_bytes, is_pinned))
@@ -152,11 +152,11 @@ class _Slab:
     def __init__(self, size: int, is_pinned: bool):
         self._memory = mmap.mmap(-1, max(size, 1))
         if is_pinned:
-            whole = torch.frombuffer(self._memory, dtype=torch.uint8)
+            memory = torch.frombuffer(self._memory, dtype=torch.uint8)
             runtime: Any = torch.cuda.cudart()  # type: ignore[no-untyped-call]
-            torch.cuda.check_error(runtime.cudaHostRegister(whole.data_ptr(), size, 0))
+            torch.cuda.check_error(runtime.cudaHostRegister(memory.data_ptr(), size, 0))
             # Holds the memory until it is unregistered.
-            weakref.finalize(self, _unregister, runtime, whole)
+            weakref.finalize(self, _unregister, runtime, memory)
 
     def part(self, offset: int, size: int) -> torch.Tensor:
         """Returns the bytes in a range, as a tensor with its own storage."""

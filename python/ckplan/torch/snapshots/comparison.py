@@ -96,11 +96,11 @@ class Comparison:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the comparison as its schema describes it."""
-        own = ("planned_peak", "recorded_peak", "modules", "partings")
+        written_apart = ("planned_peak", "recorded_peak", "modules", "partings")
         causes = {cause: self.at_peak(cause) for cause in CAUSES}
         return {
             "schema_version": "1.0",
-            **{key: value for key, value in vars(self).items() if key not in own},
+            **{key: value for key, value in vars(self).items() if key not in written_apart},
             "planned_peak": self.planned_peak.to_json(),
             "recorded_peak": self.recorded_peak.to_json(),
             "causes": [

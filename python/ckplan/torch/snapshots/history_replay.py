@@ -172,15 +172,15 @@ def _used_before(snapshot: Snapshot) -> dict[int, int]:
     """Returns the sizes of the blocks in use before the first event, by their addresses."""
     blocks = (block for segment in snapshot.segments for block in segment.blocks)
     found = {block.address: block.bytes for block in blocks if block.is_used}
-    asked: set[int] = set()
+    requested: set[int] = set()
     for event in reversed(snapshot.events):
         if event.action == ALLOC:
             found.pop(event.address, None)
-            asked.discard(event.address)
+            requested.discard(event.address)
         elif event.action == FREE:
             found[event.address] = -(-event.bytes // MIN_BLOCK) * MIN_BLOCK
-            asked.add(event.address)
-    for address, rest in _remainders(snapshot.events, {at: found[at] for at in asked}).items():
+            requested.add(event.address)
+    for address, rest in _remainders(snapshot.events, {at: found[at] for at in requested}).items():
         found[address] += rest
     return found
 
@@ -209,7 +209,7 @@ def _spans(end: int, addresses: list[int], used: dict[int, int]) -> list[tuple[i
     """Returns the blocks of a segment. A remainder of up to 1 MiB belongs to its large block."""
     spans = []
     for address, following in zip(addresses, [*addresses[1:], end]):
-        left = following - address - used[address]
-        is_whole = 0 < left <= SMALL_SIZE and used[address] > SMALL_SIZE
-        spans.append((address, used[address] + (left if is_whole else 0)))
+        room = following - address - used[address]
+        is_whole = 0 < room <= SMALL_SIZE and used[address] > SMALL_SIZE
+        spans.append((address, used[address] + (room if is_whole else 0)))
     return spans

@@ -1,4 +1,4 @@
-#include "lib/executor/reference/check_bfloat16.h"
+#include "lib/executor/testing/check_bfloat16.h"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "lib/base/rng.h"
-#include "lib/executor/reference/check_run.h"
-#include "lib/executor/reference/op_case.h"
+#include "lib/executor/testing/check_run.h"
+#include "lib/executor/testing/op_case.h"
 #include "lib/problem/ops/bfloat16.h"
 #include "lib/problem/ops/layout.h"
 #include "lib/problem/ops/op_table.h"

@@ -1,8 +1,8 @@
 // Transposes, slices, blocks, repetitions and views.
 #include <algorithm>
 
-#include "lib/executor/reference/op_case.h"
-#include "lib/executor/reference/tensor.h"
+#include "lib/executor/testing/op_case.h"
+#include "lib/executor/testing/tensor.h"
 
 namespace ckplan::reference {
 

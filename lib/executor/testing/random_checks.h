@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "lib/executor/reference/check_run.h"
-#include "lib/executor/reference/op_case.h"
+#include "lib/executor/testing/check_run.h"
+#include "lib/executor/testing/op_case.h"
 #include "lib/problem/ops/op_table.h"
 
 namespace ckplan::reference {

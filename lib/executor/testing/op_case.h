@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "lib/base/rng.h"
-#include "lib/executor/reference/tensor.h"
+#include "lib/executor/testing/tensor.h"
 #include "lib/problem/ops/autograd.h"
 #include "lib/problem/ops/op_spec.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lib/executor/backend/backend.h"
-#include "lib/executor/reference/tensor.h"
+#include "lib/executor/testing/tensor.h"
 
 namespace ckplan::reference {
 

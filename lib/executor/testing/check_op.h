@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "lib/executor/backend/backend.h"
-#include "lib/executor/reference/op_case.h"
+#include "lib/executor/testing/op_case.h"
 #include "lib/problem/ops/families.h"
 
 namespace ckplan::reference {

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "lib/executor/reference/op_case.h"
+#include "lib/executor/testing/op_case.h"
 
 namespace ckplan::reference {
 

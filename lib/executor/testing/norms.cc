@@ -4,8 +4,8 @@
 #include <functional>
 #include <map>
 
-#include "lib/executor/reference/op_case.h"
-#include "lib/executor/reference/tensor.h"
+#include "lib/executor/testing/op_case.h"
+#include "lib/executor/testing/tensor.h"
 
 namespace ckplan::reference {
 

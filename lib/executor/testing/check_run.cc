@@ -1,11 +1,11 @@
-#include "lib/executor/reference/check_run.h"
+#include "lib/executor/testing/check_run.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "lib/executor/reference/tensor.h"
+#include "lib/executor/testing/tensor.h"
 #include "lib/problem/ops/bfloat16.h"
 
 namespace ckplan::reference {

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <string>
 
-#include "lib/executor/reference/op_case.h"
-#include "lib/executor/reference/tensor.h"
+#include "lib/executor/testing/op_case.h"
+#include "lib/executor/testing/tensor.h"
 
 namespace ckplan::reference {
 

@@ -1,4 +1,4 @@
-#include "lib/executor/reference/op_case.h"
+#include "lib/executor/testing/op_case.h"
 
 #include <algorithm>
 #include <charconv>

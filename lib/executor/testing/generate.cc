@@ -1,5 +1,5 @@
 // Tensors generated from shapes and a few numbers.
-#include "lib/executor/reference/op_case.h"
+#include "lib/executor/testing/op_case.h"
 
 namespace ckplan::reference {
 

@@ -1,4 +1,4 @@
-#include "lib/executor/reference/check_op.h"
+#include "lib/executor/testing/check_op.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <map>
 
 #include "lib/base/rng.h"
-#include "lib/executor/reference/check_run.h"
-#include "lib/executor/reference/op_case.h"
+#include "lib/executor/testing/check_run.h"
+#include "lib/executor/testing/op_case.h"
 #include "lib/problem/ops/op_table.h"
 
 namespace ckplan::reference {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lib/executor/reference/op_case.h"
+#include "lib/executor/testing/op_case.h"
 
 namespace ckplan::reference {
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lib/executor/reference/op_case.h"
-#include "lib/executor/reference/tensor.h"
+#include "lib/executor/testing/op_case.h"
+#include "lib/executor/testing/tensor.h"
 
 namespace ckplan::reference {
 
