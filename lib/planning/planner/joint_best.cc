@@ -16,7 +16,6 @@
 #include "lib/planning/planner/guarantees.h"
 #include "lib/planning/planner/joint_offload.h"
 #include "lib/planning/planner/joint_search.h"
-#include "lib/planning/planner/peak_budget.h"
 #include "lib/planning/planner/warm_starts.h"
 #include "lib/problem/schedule/simulate.h"
 
