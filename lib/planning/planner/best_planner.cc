@@ -205,6 +205,14 @@ Result<std::optional<Answer>> BestUntil::Solve(const PlanProblem& problem, Searc
   return std::optional(AnswerOf(problem, solution, {}));
 }
 
+Result<std::optional<Bytes>> BestUntil::PeakThatFits(
+    Bytes most, const std::function<bool(const Schedule& schedule, Bytes peak)>& fits) {
+  return CatchStop([&]() -> Result<std::optional<Bytes>> {
+    const StopScope scope(limits_.stop);
+    return search_ ? search_->PeakThatFits(most, fits) : std::nullopt;
+  });
+}
+
 Result<std::vector<CurvePoint>> TraceCurveByBest(const PlanProblem& problem,
                                                  const SolveLimits& limits) {
   const StopScope scope(limits.stop);

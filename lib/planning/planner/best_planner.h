@@ -54,10 +54,9 @@ class BestUntil {
 
   // Returns the peak, at most `most`, of a plan that `fits` accepts. With that peak as the budget,
   // the next search finds this plan. Nothing if there is none, or no single curve.
-  std::optional<Bytes> PeakThatFits(
-      Bytes most, const std::function<bool(const Schedule& schedule, Bytes peak)>& fits) {
-    return search_ ? search_->PeakThatFits(most, fits) : std::nullopt;
-  }
+  // kTimeout: stopped.
+  Result<std::optional<Bytes>> PeakThatFits(
+      Bytes most, const std::function<bool(const Schedule& schedule, Bytes peak)>& fits);
 
  private:
   const PlanRequest& request_;

@@ -102,10 +102,10 @@ Result<Plan> FirstThatFits(const TrainingStep& step, const PlanRequest& request,
     plan = make(*next);
   }
   if (!plan.ok() || !last) return plan;
-  CKPLAN_ASSIGN_OR_RETURN(
-      std::optional<Plan> read,
-      ReadFastestPlan(step, request, plan->figures.overhead, limits, PlanDetail::kWhole));
-  return read ? *std::move(read) : std::move(plan);
+  Result<std::optional<Plan>> read =
+      ReadFastestPlan(step, request, plan->figures.overhead, limits, PlanDetail::kWhole);
+  // A stop must not discard the plan.
+  return read.ok() && *read ? **std::move(read) : std::move(plan);
 }
 
 // Returns the plan with the lowest peak if it fits, otherwise an error that names enough memory.
@@ -223,9 +223,11 @@ Result<PlanWithin> ReadPlanWithinMemory(const TrainingStep& step, const PlanRequ
   if (!found.plan) return PlanWithin();
   const MemoryAttempts attempts(step, request);
   if (attempts.Fits(*found.plan)) return found;
-  const std::optional<Bytes> peak = search.PeakThatFits(
-      request.memory.bytes - CoveredByBudget(step, request),
-      [&](const Schedule& schedule, Bytes bytes) { return attempts.Fits(schedule, bytes); });
+  CKPLAN_ASSIGN_OR_RETURN(const std::optional<Bytes> peak,
+                          search.PeakThatFits(request.memory.bytes - CoveredByBudget(step, request),
+                                              [&](const Schedule& schedule, Bytes bytes) {
+                                                return attempts.Fits(schedule, bytes);
+                                              }));
   if (!peak) return PlanWithin{std::nullopt, found.least_found};
   return read(attempts.RequestFor(*peak));
 }
