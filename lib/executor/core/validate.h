@@ -49,7 +49,7 @@ struct RunFigures {
   Bytes host_bytes;
   double loss = 0;
   std::optional<double> seconds;  // Time of a typical run, without the loss: see StepTiming.
-  // The same program, operator by operator: the sum of the medians, and its part in recomputation.
+  // Sums of each operator's median time in this program: of all operators, and of recomputed ones.
   std::optional<double> operator_seconds;
   std::optional<double> recompute_seconds;
   std::optional<double> predicted_seconds;  // Only if the plan's costs were measured.

@@ -30,8 +30,8 @@ std::vector<bool> FindNeeded(const Model::Impl& model, const DeadEnds& dead_ends
 // Sets the model's live_outputs, and its trainable_ends if no output can be trained.
 void MarkDeadOutputs(const DeadEnds& dead_ends, Model::Impl* model);
 
-// Does that for a graph without dead ends, and also excludes float outputs that no gradient leaves,
-// such as those behind an ArgMax or a comparison. Returns true if it excludes any output.
+// Sets the model's live_outputs for a graph without dead ends. Leaves out float outputs that no
+// gradient reaches, such as those behind an ArgMax or a comparison. Tells whether there are any.
 bool MarkUntrainedOutputs(Model::Impl* model);
 
 // kUnsupported: an output depends on a dead end. The remedy names inputs that would decide the

@@ -361,8 +361,9 @@ bool MakeGroupQueryAttention(Maker& m) {
     operands.past_values = m.Operand(kPastValues);
     // A past with room for the new tokens is a buffer that they are written into.
     const std::optional<int64_t> total = m.KnownNumber(kTotal);
-    if (!total)
+    if (!total) {
       m.Assume("its cache is planned to grow by the new tokens, not as a buffer for them", kTotal);
+    }
     if (total && *total >= q[1] && *total <= past && m.HasInput(kLast)) {
       const std::string last =
           m.Do("Cast", {m.Operand(kLast)}, "last", {Maker::Int("to", TensorProto::INT64)});

@@ -46,15 +46,15 @@ class BestUntil {
   Cost enough() const { return enough_; }
   const SolveLimits& limits() const { return limits_; }
 
-  // Returns the first plan of SolveByBest that fits the budget, which must be given, and adds no
-  // more than `enough`. If there is none, returns the best plan that it finds, or nothing if none
-  // fits. All problems must be the same but for their budgets. For a forward graph without
-  // constraints, a search begins with what those before have found.
+  // Searches like SolveByBest, but stops at the first plan that fits the budget and adds at most
+  // `enough`. If no plan adds that little, returns the fastest one found that fits, if any. The
+  // problem must have a budget, and may differ from earlier ones only in that. With one curve, the
+  // search continues from what earlier ones found.
   Result<std::optional<Answer>> Solve(const PlanProblem& problem, SearchDepth depth);
 
   // Returns the peak, at most `most`, of a plan that `fits` accepts. With that peak as the budget,
-  // the next search finds this plan. Nothing if there is none, or no single curve.
-  // kTimeout: stopped.
+  // the next search finds this plan. Returns nothing if no plan is accepted, or if no search has
+  // run yet. kTimeout: stopped.
   Result<std::optional<Bytes>> PeakThatFits(
       Bytes most, const std::function<bool(const Schedule& schedule, Bytes peak)>& fits);
 

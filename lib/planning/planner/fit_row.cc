@@ -160,8 +160,8 @@ class RowSearch {
     return std::min(value, 1.0);
   }
 
-  // The same, by the curve. Where the curve has no plan, the added time of its best one says little
-  // about how far away the largest size is.
+  // Like SearchAt, but reads the curve. If no plan on it adds little enough, the least added time
+  // says little about how far away the largest size is, so the value is then infinite.
   Result<double> ReadAt(int64_t count) {
     if (count >= without_plan_) return kNever;
     CKPLAN_ASSIGN_OR_RETURN(PlanWithin within,

@@ -180,7 +180,7 @@ class CurveSearch {
   TradeOffCurve* const curve_;
 };
 
-// Solves a problem without a link to the host.
+// Solves a problem with a budget and without a link to the host.
 Result<WithinBudget> SolveWithinBudget(const PlanProblem& problem, const SolveLimits& limits) {
   BestProblem shared(problem.step.joint(), problem.is_recomputed);
   BestOptions options;
@@ -192,7 +192,7 @@ Result<WithinBudget> SolveWithinBudget(const PlanProblem& problem, const SolveLi
   return found;
 }
 
-// The same without a budget.
+// Solves a problem without a budget and without a link to the host.
 Result<Answer> SolveWithoutBudget(const PlanProblem& problem, const SolveLimits& limits) {
   BestProblem shared(problem.step.joint(), problem.is_recomputed);
   BestOptions options;
