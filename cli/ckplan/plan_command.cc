@@ -47,9 +47,11 @@ Result<std::string> Rendered(const Options& options, const Source& source, const
   if (options.format == "md") return PlanMarkdown(source, plan);
   if (options.format == "csv") return PlanCsv(source, plan);
   const std::string field = options.request.BudgetField();
-  const bool has_constants = field == "total_budget" || field == "memory";
-  const SummaryRequest request{options.request.Typed(field.empty() ? "budget" : field),
-                               has_constants, solve_seconds, screen.is_verbose};
+  const SummaryLimit limit = field == "memory"         ? SummaryLimit::kNeed
+                             : field == "total_budget" ? SummaryLimit::kTotal
+                                                       : SummaryLimit::kPeak;
+  const SummaryRequest request{options.request.Typed(field.empty() ? "budget" : field), limit,
+                               solve_seconds, screen.is_verbose};
   const std::string text = PlanText(source, plan, request, screen.out) + "\n";
   return field == "memory" ? AddAccounting(source, plan, text, screen.out) : text;
 }

@@ -39,10 +39,6 @@ double PeakChange(const PlanFigures& f) {
   return Ratio((f.peak - f.baseline_peak).count(), f.baseline_peak.count());
 }
 
-std::string PeakWithConstants(Bytes bytes, const PlanFigures& figures) {
-  return HumanBytes(bytes + TotalConstants(figures));
-}
-
 // A bar such as "███████▌······": the share of a whole in `width` characters, in eighths of one.
 std::string Bar(double share, int width) {
   constexpr std::string_view kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
@@ -156,9 +152,15 @@ class SummaryWriter {
     text_ +=
         Folded(fmt::format("ckplan {}   {}\n", CKPLAN_VERSION, ModelLine(source_, plan_.request)),
                terminal_.table_width());
-    Row("keep all", fmt::format("peak {}, {} with constants   time 1.000 (cost model {})",
-                                HumanBytes(f_.baseline_peak),
-                                PeakWithConstants(f_.baseline_peak, f_), plan_.request.cost_model));
+    Row("keep all",
+        fmt::format("peak {}{}   time 1.000 (cost model {})", HumanBytes(f_.baseline_peak),
+                    WithConstants(", ", f_.baseline_peak), plan_.request.cost_model));
+  }
+
+  // ", 5.55 GiB with constants"
+  std::string WithConstants(std::string_view separator, Bytes bytes) const {
+    if (request_.limit == SummaryLimit::kNeed) return "";
+    return fmt::format("{}{} with constants", separator, HumanBytes(bytes + TotalConstants(f_)));
   }
 
   void AddStyledRow(std::string_view label, std::string_view value) {
@@ -224,9 +226,7 @@ class SummaryWriter {
                                  : "none: the paper's own choice");
     } else {
       std::string text = HumanBytes(budget);
-      if (request_.includes_constants) {
-        text += fmt::format(", {} with constants", PeakWithConstants(budget, f_));
-      }
+      if (request_.limit == SummaryLimit::kTotal) text += WithConstants(", ", budget);
       if (!request_.budget_text.empty()) text += fmt::format("   ({})", request_.budget_text);
       Row("budget", text);
     }
@@ -266,9 +266,7 @@ class SummaryWriter {
             : "";
     const std::string peak =
         fmt::format("{}  {}{}", HumanBytes(f_.peak), bar, SignedPercent(PeakChange(f_)));
-    AddStyledRow("peak",
-                 fmt::format("{}   {} with constants", Styled(peak, TextStyle::kBold, terminal_),
-                             PeakWithConstants(f_.peak, f_)));
+    AddStyledRow("peak", Styled(peak, TextStyle::kBold, terminal_) + WithConstants("   ", f_.peak));
     const std::string remark = SavesNothing(f_);
     if (remark.empty()) return;
     for (const std::string& line : Wrapped(remark, value_width())) {
@@ -379,6 +377,7 @@ class SummaryWriter {
   }
 
   void WriteConstants() {
+    if (request_.limit == SummaryLimit::kNeed) return;
     if (TotalConstants(f_) == Bytes(0)) return Row("constants", "none");
     Row("constants", fmt::format("{}: {}", HumanBytes(TotalConstants(f_)),
                                  PartsText(f_.constants, f_.optimizer_state, plan_.request)));

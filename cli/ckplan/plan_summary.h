@@ -11,9 +11,16 @@
 
 namespace ckplan {
 
+// What bounds the plan, and so what its figures are shown with.
+enum class SummaryLimit {
+  kPeak,   // Each peak also with constants.
+  kTotal,  // --budget-total: the budget, too.
+  kNeed,   // --memory: nothing, since the accounting below the summary adds it all up.
+};
+
 struct SummaryRequest {
-  std::string budget_text;              // The budget as typed; empty if there was none.
-  bool includes_constants = false;      // --budget-total
+  std::string budget_text;  // The budget as typed; empty if there was none.
+  SummaryLimit limit = SummaryLimit::kPeak;
   std::optional<double> solve_seconds;  // Shown only on a terminal.
   bool is_verbose = false;              // Shows all groups, and settings that the planner chose.
 };

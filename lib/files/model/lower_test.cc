@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <ctime>
+#include <functional>
 
 #include "lib/files/model/model_impl.h"
 #include "lib/files/model/testing_proto.h"
@@ -488,14 +489,23 @@ TEST_CASE("lower: measured costs are found by name, and all missing ones are nam
   CHECK(lowered.error().message.find("\"Relu:y\" is missing") != std::string::npos);
 }
 
-constexpr int kMany = 20'000;
-constexpr double kManySeconds = 5;  // A tenth of that is needed if the cost is linear, hundreds if
-                                    // not.
+constexpr int kFew = 2'500;
+constexpr int kTimesFew = 8;
 
-double SecondsToLower(const onnx::ModelProto& model) {
+double CpuSecondsToLower(const onnx::ModelProto& model) {
   const std::clock_t begin = std::clock();
   LowerProto(model);
   return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+// Compares two sizes, so that neither the machine nor sanitizers matter: a linear cost grows like
+// the size, a quadratic one like its square.
+void CheckLinear(const std::function<onnx::ModelProto(int size)>& model_of) {
+  const double few = CpuSecondsToLower(model_of(kFew));
+  const double many = CpuSecondsToLower(model_of(kTimesFew * kFew));
+  CAPTURE(few);
+  CAPTURE(many);
+  CHECK(many < few * kTimesFew * kTimesFew / 2);
 }
 
 onnx::NodeProto& AddNode(onnx::ModelProto& model, const char* op, const std::string& output,
@@ -508,26 +518,31 @@ onnx::NodeProto& AddNode(onnx::ModelProto& model, const char* op, const std::str
 }
 
 TEST_CASE("lower: the cost is linear if each constant is computed from the one before") {
-  onnx::ModelProto model = ParseGraph(
-      "g (float[2,4] x) => (float[2,4] t) <float[4] c0 = {1,2,3,4}> { t0 = Mul(x, c0) }");
-  for (int i = 1; i <= kMany; ++i) {
-    const std::string last = std::to_string(i - 1);
-    const std::string own = std::to_string(i);
-    AddNode(model, "Neg", "c" + own, {"c" + last});
-    AddNode(model, "Add", i == kMany ? "t" : "t" + own, {"t" + last, "c" + own});
-  }
-  CHECK(SecondsToLower(model) < kManySeconds);
+  CheckLinear([](int size) {
+    onnx::ModelProto model = ParseGraph(
+        "g (float[2,4] x) => (float[2,4] t) <float[4] c0 = {1,2,3,4}> { t0 = Mul(x, c0) }");
+    for (int i = 1; i <= size; ++i) {
+      const std::string last = std::to_string(i - 1);
+      const std::string own = std::to_string(i);
+      AddNode(model, "Neg", "c" + own, {"c" + last});
+      AddNode(model, "Add", i == size ? "t" : "t" + own, {"t" + last, "c" + own});
+    }
+    return model;
+  });
 }
 
 TEST_CASE("lower: the cost is linear if names have to be made unique") {
-  onnx::ModelProto model =
-      ParseGraph("g (float[2,4] x) => (float[2,4] y) <float[4] w = {1,2,3,4}> { y = Mul(x, w) }");
-  for (int i = 2; i < kMany; ++i) {
-    AddNode(model, "Relu", "r" + std::to_string(i), {"y"}).set_name("m#" + std::to_string(i));
-  }
-  for (int i = 0; i < kMany; ++i)
-    AddNode(model, "Relu", "s" + std::to_string(i), {"y"}).set_name("m");
-  CHECK(SecondsToLower(model) < kManySeconds);
+  CheckLinear([](int size) {
+    onnx::ModelProto model =
+        ParseGraph("g (float[2,4] x) => (float[2,4] y) <float[4] w = {1,2,3,4}> { y = Mul(x, w) }");
+    for (int i = 2; i < size; ++i) {
+      AddNode(model, "Relu", "r" + std::to_string(i), {"y"}).set_name("m#" + std::to_string(i));
+    }
+    for (int i = 0; i < size; ++i) {
+      AddNode(model, "Relu", "s" + std::to_string(i), {"y"}).set_name("m");
+    }
+    return model;
+  });
 }
 
 }  // namespace

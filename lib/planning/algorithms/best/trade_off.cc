@@ -13,6 +13,7 @@ namespace ckplan {
 namespace {
 
 constexpr int kMaxTrials = 11;
+constexpr int kMaxTrialsInVain = 6;  // In a row.
 
 // If plans may add at most a step divided by this, programs over moments are fast, while the curve,
 // with few reruns to choose from, leaves larger gaps.
@@ -38,21 +39,27 @@ Result<LeastPeak> FindMinPeak(BestProblem* problem, BestOptions options, int64_t
   options.enough = std::numeric_limits<int64_t>::max() / 2;  // Any plan that fits is good enough.
   int64_t left = ProgramWorkLimit(options.work, problem->flat().op_count);
   int64_t refused = least.bound.bytes.count() - 1;
+  int in_vain = 0;
   for (int trial = 0; trial < kMaxTrials && refused + 1 < reached; ++trial) {
     options.budget = trial == 0 ? refused + 1 : refused + (reached - refused) / 2;
     options.work.programs = std::clamp<int64_t>(left, 0, options.work.programs);
     CKPLAN_ASSIGN_OR_RETURN(BestOutcome tried, SolveBest(problem, options));
     left -= tried.program_work;
+    if (tried.least_peak.bytes > least.bound.bytes) least.bound = tried.least_peak;
     if (tried.runs) {
       reached = simulator.Run(*tried.runs).value().peak.count();
       least.runs = std::move(tried.runs);
       options.starts = {*least.runs};
-    } else {
-      // The proof holds for all plans that the search considers.
-      refused = std::max(options.budget, tried.least_peak.bytes.count() - 1);
+      in_vain = 0;
+      continue;
     }
-    if (tried.least_peak.bytes > least.bound.bytes) least.bound = tried.least_peak;
+    if (!tried.is_infeasible && ++in_vain == kMaxTrialsInVain) break;
+    // The proof holds for all plans that the search considers.
+    refused = std::max(options.budget, tried.least_peak.bytes.count() - 1);
   }
+  TradeOffCurve* const curve = problem->curve();
+  curve->ReadWithin(*options.enough, options.work.curve);
+  if (curve->plans().front().peak < reached) least.runs = curve->plans().front().runs;
   return least;
 }
 

@@ -41,9 +41,10 @@ struct LeastPeak {
 
 // Searches for plans with a peak below `reached`, down to the lower bound of the certificates:
 // first at that bound itself, which plans of chains reach, then in the middle of the remaining
-// range, at most ten times. Ignores the options' budget. Their work applies to each trial; the
-// programs of all trials together get less on graphs of fewer than `full_ops` operations, but at
-// least as much as one trial.
+// range, at most ten times and until six trials in a row found nothing; at last on the curve.
+// Ignores the options' budget. Their work applies to each trial; the programs of all trials
+// together get less on graphs of fewer than `full_ops` operations, but at least as much as one
+// trial.
 Result<LeastPeak> FindMinPeak(BestProblem* problem, BestOptions options, int64_t reached);
 
 // Searches for plans on the problem's curve that add at most this and need less memory than the
