@@ -44,7 +44,8 @@ class Restorer {
       if (!operation.is_standard() || !own.is_live || !own.is_batch) continue;
       const std::string& type = operation.type();
       if (type == "Mul") {
-        static_cast<void>(RestoreGated(i) || RestoreGelu(i) || RestoreElu(i) || RestoreMasked(i));
+        static_cast<void>(RestoreGated(i) || RestoreGelu(i) || RestoreElu(i) || RestoreMasked(i) ||
+                          RestoreSquare(i));
       } else if (type == "Div") {
         RestoreGelu(i);
       } else if (type == "Where") {
@@ -394,6 +395,18 @@ class Restorer {
     value.elem_type = elem_type;
     value.dims = dims;
     value.bytes = Bytes(TensorBytes(elem_type, dims).value_or(0));
+  }
+
+  // Mul(Sub(a, b), Sub(a, b)): exporters write the difference of mse_loss twice.
+  bool RestoreSquare(size_t index) {
+    ModelOperation& product = model_.operations[index];
+    if (!OriginOf(model_, product).Is("aten.mse_loss")) return false;
+    const ModelOperation* const first = ProducerOfType(product.input(0), "Sub");
+    const ModelOperation* const second = ProducerOfType(product.input(1), "Sub");
+    if (first == nullptr || second == nullptr || first == second) return false;
+    if (first->inputs != second->inputs) return false;
+    product.inputs[1] = product.inputs[0];
+    return true;
   }
 
   // ---- Softmax and losses -----------------------------------------------------------------------

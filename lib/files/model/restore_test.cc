@@ -168,6 +168,16 @@ TEST_CASE("restore: a maximum with indices saves these, and one without saves it
   }
 }
 
+TEST_CASE("restore: a squared difference that the exporter wrote twice is saved once") {
+  const std::string body = "a = Sub(h, x) b = Sub(h, x) y = Mul(a, b)";
+  const std::string mse = "mse aten.mse_loss.default";
+  CHECK(OperatorsOf(body, {mse, mse, mse}) == "MatMul Sub Mul");
+  CHECK(OperatorsOf("a = Sub(h, x) b = Sub(x, h) y = Mul(a, b)", {mse, mse, mse}) ==
+        "MatMul Sub Sub Mul");
+  CHECK(OperatorsOf(body, {"a aten.sub.Tensor", "b aten.sub.Tensor", "mul aten.mul.Tensor"}) ==
+        "MatMul Sub Sub Mul");
+}
+
 TEST_CASE("restore: selecting by indices adds to a copy of zeros, unlike an embedding") {
   const auto workspace = [](const std::string& target) {
     onnx::ModelProto proto = ParseGraph(Graph("y = Gather(h, i)", ", int64[2] i = {1,0}"));
