@@ -178,6 +178,29 @@ TEST_CASE("restore: a squared difference that the exporter wrote twice is saved 
         "MatMul Sub Sub Mul");
 }
 
+TEST_CASE("restore: an Identity that was a detach passes no gradient on") {
+  const auto sigmoid = [](const std::string& target) {
+    onnx::ModelProto proto = ParseGraph(Graph("s = Sigmoid(h) d = Identity(s) y = Mul(h, d)"));
+    SetOrigins(proto, {"linear aten.linear.default", "sigmoid aten.sigmoid.default",
+                       "detach " + target, "mul aten.mul.Tensor"});
+    for (const RestoredOperators restored :
+         {RestoredOperators::kCaptured, RestoredOperators::kNone}) {
+      LoadOptions options;
+      options.restored = restored;
+      const ModelGraph lowered = LowerProto(proto, options, Autograd::kTorchCuda);
+      const Node& node = lowered.graph.nodes()[NodeId(1)];
+      CHECK(node.op == "Sigmoid");
+      // Its result is all that the product saves for the gradient of h.
+      const Node& product = lowered.graph.nodes()[NodeId(2)];
+      CHECK(product.backward_reads.size() == (node.backward_reads.empty() ? 1 : 2));
+      if (restored == RestoredOperators::kNone) return node.backward_cost > Cost(0);
+    }
+    return false;
+  };
+  CHECK_FALSE(sigmoid("aten.detach.default"));
+  CHECK(sigmoid("aten.alias.default"));
+}
+
 TEST_CASE("restore: selecting by indices adds to a copy of zeros, unlike an embedding") {
   const auto workspace = [](const std::string& target) {
     onnx::ModelProto proto = ParseGraph(Graph("y = Gather(h, i)", ", int64[2] i = {1,0}"));
