@@ -250,6 +250,34 @@ bool MakeBiasSoftmax(Maker& m) {
   return true;
 }
 
+// PyTorch's cross_entropy with probabilities instead of labels, which its exporter writes as the
+// operator for labels: -sum(p log_softmax(x)), for each sample.
+bool MakeSoftLabels(Maker& m) {
+  const bool is_like_scores = m.HasInput(0) && m.HasInput(1) && m.DimsOf(0) == m.DimsOf(1);
+  if (!is_like_scores || !IsFloatType(m.TypeOf(1)) || m.DimsOf(0).size() < 2) return false;
+  if (m.HasInput(2)) return false;
+  const std::string reduction = StringAttribute(m.node(), "reduction", "mean");
+  const std::string logs =
+      m.Do("LogSoftmax", {m.Operand(0)}, "log_softmax", {Maker::Int("axis", 1)});
+  const std::string product = m.Do("Mul", {logs, m.Operand(1)}, "weighted");
+  const Maker::Attributes whole = {Maker::Int("keepdims", 0)};
+  m.Output(1, logs);
+  if (reduction == "none") {
+    m.Finish("Neg", {m.Do("ReduceSum", {product, m.Ints({1}, "axis")}, "sum", whole)});
+    return true;
+  }
+  const std::string sum = m.Do("ReduceSum", {product}, "sum", whole);
+  if (reduction == "sum") {
+    m.Finish("Neg", {sum});
+    return true;
+  }
+  int64_t samples = m.DimsOf(0)[0];
+  for (size_t i = 2; i < m.DimsOf(0).size(); ++i) samples *= m.DimsOf(0)[i];
+  const std::string negative = m.Do("Neg", {sum}, "negative");
+  m.Finish("Div", {negative, m.Number(static_cast<double>(samples), 0, "samples")});
+  return true;
+}
+
 bool MakeBiasAdd(Maker& m) {
   if (!m.HasInput(0)) return false;
   m.Finish("Add", {WithBias(m, m.Operand(0), 1), m.Operand(2)});
@@ -346,6 +374,7 @@ constexpr DecompositionRow kRows[] = {{"Attention", MakeAttention},
                                       {"SimplifiedLayerNormalization", MakeRmsNorm},
                                       {"SkipLayerNormalization", MakeSkipLayerNorm},
                                       {"SkipSimplifiedLayerNormalization", MakeSkipRmsNorm},
+                                      {"SoftmaxCrossEntropyLoss", MakeSoftLabels},
                                       {"TorchEmbedding", MakeTorchEmbedding},
                                       {"TransposeMatMul", MakeFusedMatMul}};
 
@@ -367,8 +396,9 @@ const DecompositionRow* RowOf(std::span<const DecompositionRow> rows, const std:
 const DecompositionRow* RowOf(const onnx::NodeProto& node) {
   if (node.domain() == "com.microsoft.nchwc") return RowOf(kBlockedRows, node.op_type());
   if (node.domain() == "ai.onnx.ml") return RowOf(kMachineLearningRows, node.op_type());
-  // ONNX Runtime also wrote this operator into ONNX's own domain.
-  const bool is_listed = !IsStandard(node) || node.op_type() == "SimplifiedLayerNormalization";
+  // ONNX Runtime also wrote the first of these operators into ONNX's own domain.
+  const bool is_listed = !IsStandard(node) || node.op_type() == "SimplifiedLayerNormalization" ||
+                         node.op_type() == "SoftmaxCrossEntropyLoss";
   return is_listed ? RowOf(kRows, node.op_type()) : nullptr;
 }
 

@@ -274,6 +274,26 @@ TEST_CASE("decompose: the columns of a packed weight are those of the shape that
             {{"y", "[2,16]"}}});
 }
 
+TEST_CASE("decompose: a cross entropy with probabilities instead of labels") {
+  const auto check = [](const std::string& reduction, const std::string& labels,
+                        const std::string& operators, int64_t elements) {
+    CAPTURE(reduction);
+    const ModelGraph lowered =
+        LowerProto(ParseGraph("g (float[2,6] x0, " + labels +
+                              " p) => (float[] y) <float w = {2}> { x = Mul(x0, w) y = "
+                              "SoftmaxCrossEntropyLoss" +
+                              reduction + "(x, p) }"));
+    std::string ops;
+    for (const Node& node : lowered.graph.nodes()) ops += " " + node.op;
+    CHECK(ops == " Mul" + operators);
+    CHECK(lowered.graph.tensor(lowered.graph.outputs()[0]).bytes == Bytes(4 * elements));
+  };
+  check("", "float[2,6]", " LogSoftmax Mul ReduceSum Neg Div", 1);
+  check("<reduction = \"sum\">", "float[2,6]", " LogSoftmax Mul ReduceSum Neg", 1);
+  check("<reduction = \"none\">", "float[2,6]", " LogSoftmax Mul ReduceSum Neg", 2);
+  check("", "int64[2]", " SoftmaxCrossEntropyLoss", 1);
+}
+
 // ONNX Runtime 1.32 returns [1,12] for a list, and keeps all axes of others but the last.
 TEST_CASE("decompose: the columns that scikit-learn's models take") {
   const auto sizes = [](const std::string& features, const std::string& columns) {

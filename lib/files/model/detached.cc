@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "lib/files/model/origin.h"
 #include "lib/problem/ops/op_table.h"
 
 namespace ckplan {
@@ -22,12 +23,18 @@ class DetachedFinder {
     CountReaders();
     for (size_t i = 0; i < model_.operations.size(); ++i) {
       if (IsStraightThrough(i)) Detach(static_cast<int32_t>(i));
+      if (WasDetach(model_.operations[i])) is_detached_[i] = true;
     }
     return std::move(is_detached_);
   }
 
  private:
   static size_t At(ValueIndex value) { return static_cast<size_t>(value); }
+
+  // PyTorch's exporter writes detach as an Identity.
+  bool WasDetach(const ModelOperation& operation) const {
+    return operation.type() == "Identity" && OriginOf(model_, operation).Is("aten.detach");
+  }
 
   void CountReaders() {
     for (size_t i = 0; i < model_.operations.size(); ++i) {

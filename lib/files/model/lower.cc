@@ -254,8 +254,9 @@ class Lowerer {
       AddPassthrough(operation, own, node);
       // PyTorch computes a weight's whole gradient before adding it to that of another use.
       if (IsEager()) {
-        node.backward_workspace = std::max(
-            own.added_gradients, EagerTemporaries(own.spec) + ClampMasks(operation, own.spec));
+        node.backward_workspace =
+            std::max(own.added_gradients,
+                     EagerTemporaries(own.spec) + TemporariesByOrigin(operation, own.spec));
       }
     }
     AddInPlace(operation, own, node);
@@ -270,12 +271,18 @@ class Lowerer {
     nodes_[index] = parts_.nodes.push_back(std::move(node));
   }
 
-  // PyTorch's clamp compares its input with each bound in backward. hardtanh and relu6 are exported
-  // as a Clip as well, but have a kernel for their gradient.
-  Bytes ClampMasks(const ModelOperation& operation, const OpSpec& spec) const {
-    if (spec.type != "Clip" || !OriginOf(model_, operation).target.starts_with("aten.clamp")) {
-      return Bytes(0);
+  // Temporary tensors of gradients that depend on which PyTorch operation the node was. clamp
+  // compares its input with each bound; hardtanh and relu6 are exported as a Clip as well, but have
+  // a kernel for their gradient. Selecting by indices, unlike an embedding, adds to a copy of
+  // zeros.
+  Bytes TemporariesByOrigin(const ModelOperation& operation, const OpSpec& spec) const {
+    if (spec.type != "Clip" && spec.type != "Gather") return Bytes(0);
+    const Origin origin = OriginOf(model_, operation);
+    if (spec.type == "Gather") {
+      const bool adds = origin.Is("aten.index_select") || origin.Is("aten.index");
+      return adds && spec.input(0).has_gradient ? Bytes(spec.input(0).bytes()) : Bytes(0);
     }
+    if (!origin.target.starts_with("aten.clamp")) return Bytes(0);
     const int64_t bounds = spec.input(1).is_present + spec.input(2).is_present;
     return Bytes(SaturatingProduct({bounds, spec.output(0).elements()}));
   }

@@ -44,7 +44,8 @@ class Restorer {
       if (!operation.is_standard() || !own.is_live || !own.is_batch) continue;
       const std::string& type = operation.type();
       if (type == "Mul") {
-        static_cast<void>(RestoreGated(i) || RestoreGelu(i) || RestoreElu(i) || RestoreMasked(i));
+        static_cast<void>(RestoreGated(i) || RestoreGelu(i) || RestoreElu(i) || RestoreMasked(i) ||
+                          RestoreSquare(i));
       } else if (type == "Div") {
         RestoreGelu(i);
       } else if (type == "Where") {
@@ -53,6 +54,8 @@ class Restorer {
         RestoreGroupNorm(i);
       } else if (type == "Max" || type == "Min") {
         RestoreClip(i);
+      } else if (type == "ReduceMax" || type == "ReduceMin") {
+        RestoreChoice(i);
       } else if (type == "SoftmaxCrossEntropyLoss") {
         SplitLoss(i);
       }
@@ -105,6 +108,13 @@ class Restorer {
     onnx::NodeProto node;
     node.set_op_type(std::string(type));
     return node;
+  }
+
+  static void SetInt(onnx::NodeProto& node, const std::string& name, int64_t value) {
+    onnx::AttributeProto& attribute = *node.add_attribute();
+    attribute.set_name(name);
+    attribute.set_type(onnx::AttributeProto::INT);
+    attribute.set_i(value);
   }
 
   // ---- Activations ----------------------------------------------------------------------------
@@ -289,6 +299,43 @@ class Restorer {
     return value != kNoValue && KnownNumber(model_, value) && DimsOf(value).empty();
   }
 
+  // ReduceMax or ReduceMin along one axis that was PyTorch's max or min with indices: it saves
+  // these instead of its input, and the gradient goes to one element.
+  bool RestoreChoice(size_t index) {
+    const ModelOperation& reduction = model_.operations[index];
+    const Origin origin = OriginOf(model_, reduction);
+    const bool is_largest = reduction.type() == "ReduceMax";
+    if (origin.target != (is_largest ? "aten.max.dim" : "aten.min.dim")) return false;
+    const ValueIndex x = reduction.input(0);
+    const ValueIndex axes = reduction.input(1);
+    const ConstantValue* known = axes == kNoValue ? nullptr : model_.value(axes).constant.get();
+    const auto rank = static_cast<int64_t>(DimsOf(x).size());
+    if (known == nullptr || known->ints.size() != 1 || rank == 0) return false;
+    const int64_t axis = known->ints[0] < 0 ? known->ints[0] + rank : known->ints[0];
+    if (axis < 0 || axis >= rank) return false;
+
+    const std::string name = reduction.name + "/TopK";
+    const bool keeps_axis = IntAttribute(*reduction.node, "keepdims", 1) != 0;
+    Dims dims = DimsOf(x);
+    dims[static_cast<size_t>(axis)] = 1;
+    const ValueIndex values = made_.NewValue(name + ":values", x);
+    SetType(values, model_.value(x).elem_type, dims);
+    const ValueIndex indices = made_.NewValue(name + ":indices", x);
+    SetType(indices, onnx::TensorProto::INT64, dims);
+    const ValueIndex one =
+        ConstantBefore(index, name + ":k", {onnx::TensorProto::INT64, {1}, {1}, {}});
+    onnx::NodeProto node = NodeOfType("TopK");
+    SetInt(node, "axis", axis);
+    SetInt(node, "largest", is_largest ? 1 : 0);
+    made_.InsertBefore(index, std::move(node), name, {x, one}, {values, indices}, 0);
+    model_.restored.push_back({reduction.name, "TopK", origin.target, {reduction.type()}});
+    const std::vector<ValueIndex> inputs =
+        keeps_axis ? std::vector<ValueIndex>{values} : std::vector<ValueIndex>{values, axes};
+    made_.Replace(model_.operations[index], NodeOfType(keeps_axis ? "Identity" : "Squeeze"), inputs,
+                  0);
+    return true;
+  }
+
   // ---- Views ------------------------------------------------------------------------------------
 
   // PyTorch's expand is a view, so the operator saves the unexpanded tensor, which it broadcasts
@@ -326,21 +373,40 @@ class Restorer {
 
   // Inserts a zero of this value's type.
   ValueIndex ZeroBefore(size_t reader, ValueIndex like) {
-    const std::string name = model_.operations[reader].name + ":zero";
-    const ValueIndex zero = made_.NewValue(name, like);
-    ModelValue& value = model_.value(zero);
-    value.dims = {};
-    value.bytes = Bytes(BitsOf(TensorTypeOf(value.elem_type)) / 8);
-    value.constant = std::make_unique<ConstantValue>();
-    value.constant->elem_type = value.elem_type;
-    value.constant->reals = {0};
+    return ConstantBefore(reader, model_.operations[reader].name + ":zero",
+                          {model_.value(like).elem_type, {}, {}, {0}});
+  }
+
+  ValueIndex ConstantBefore(size_t reader, const std::string& name, ConstantValue contents) {
+    const ValueIndex made = made_.NewValue(name, model_.operations[reader].outputs[0]);
+    SetType(made, contents.elem_type, contents.dims);
     onnx::NodeProto node = NodeOfType("Constant");
-    onnx::AttributeProto& contents = *node.add_attribute();
-    contents.set_name("value");
-    contents.set_type(onnx::AttributeProto::TENSOR);
-    *contents.mutable_t() = MakeTensor(*value.constant);
-    made_.InsertBefore(reader, std::move(node), name, {}, {zero}, 0);
-    return zero;
+    onnx::AttributeProto& attribute = *node.add_attribute();
+    attribute.set_name("value");
+    attribute.set_type(onnx::AttributeProto::TENSOR);
+    *attribute.mutable_t() = MakeTensor(contents);
+    model_.value(made).constant = std::make_unique<ConstantValue>(std::move(contents));
+    made_.InsertBefore(reader, std::move(node), name, {}, {made}, 0);
+    return made;
+  }
+
+  void SetType(ValueIndex index, int32_t elem_type, const Dims& dims) {
+    ModelValue& value = model_.value(index);
+    value.elem_type = elem_type;
+    value.dims = dims;
+    value.bytes = Bytes(TensorBytes(elem_type, dims).value_or(0));
+  }
+
+  // Mul(Sub(a, b), Sub(a, b)): exporters write the difference of mse_loss twice.
+  bool RestoreSquare(size_t index) {
+    ModelOperation& product = model_.operations[index];
+    if (!OriginOf(model_, product).Is("aten.mse_loss")) return false;
+    const ModelOperation* const first = ProducerOfType(product.input(0), "Sub");
+    const ModelOperation* const second = ProducerOfType(product.input(1), "Sub");
+    if (first == nullptr || second == nullptr || first == second) return false;
+    if (first->inputs != second->inputs) return false;
+    product.inputs[1] = product.inputs[0];
+    return true;
   }
 
   // ---- Softmax and losses -----------------------------------------------------------------------
@@ -367,10 +433,7 @@ class Restorer {
     ModelOperation& loss = model_.operations[index];
     constexpr int64_t kOpsetOfAxis = 13;  // LogSoftmax along one axis.
     onnx::NodeProto softmax = NodeOfType("LogSoftmax");
-    onnx::AttributeProto& axis = *softmax.add_attribute();
-    axis.set_name("axis");
-    axis.set_type(onnx::AttributeProto::INT);
-    axis.set_i(1);
+    SetInt(softmax, "axis", 1);
     const ValueIndex scores = loss.inputs[0];
     ValueIndex logs = loss.output(1);
     if (logs == kNoValue)
@@ -428,10 +491,7 @@ class Restorer {
     const ValueIndex scale = mul.input(1 - factor);
     if (!IsOfChannels(scale, dims) || !IsOfChannels(shift, dims)) return false;
     onnx::NodeProto node = NodeOfType("GroupNormalization");
-    onnx::AttributeProto& count = *node.add_attribute();
-    count.set_name("num_groups");
-    count.set_type(onnx::AttributeProto::INT);
-    count.set_i(groups[1]);
+    SetInt(node, "num_groups", groups[1]);
     onnx::AttributeProto& epsilon = *node.add_attribute();
     epsilon.set_name("epsilon");
     epsilon.set_type(onnx::AttributeProto::FLOAT);

@@ -7,6 +7,8 @@
 //   x / 2 (1 + Erf(x / sqrt 2))                                    Gelu
 //   Where(x b > t, x, Softplus(x b) / b)                           Softplus
 //   Mul(Elu(Mul(x, 1)), 1); Min(Max(x, low), high)                  Elu; Clip
+//   ReduceMax or ReduceMin of PyTorch's max or min with indices     TopK
+//   Mul(Sub(a, b), Sub(a, b)) of mse_loss                          with one difference
 //   Reshape, InstanceNormalization, Reshape, Mul, Add              GroupNormalization
 //
 // Operators are restored only if the file's metadata says that they were one operation, or says

@@ -144,6 +144,75 @@ TEST_CASE("restore: the gradient of a clamp compares with each bound, unlike tha
   CHECK(workspace(both, "aten.hardtanh.default") == 0);
 }
 
+TEST_CASE("restore: a maximum with indices saves these, and one without saves its input") {
+  const auto operators = [](const std::string& attributes, const std::string& target) {
+    onnx::ModelProto proto = ParseGraph(
+        "g (float[2,4] x) => (float y) <float[4,4] w = {1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7}, int64[1] "
+        "axes "
+        "= {-1}> { h = MatMul(x, w) m = ReduceMax" +
+        attributes + "(h, axes) y = ReduceSum<keepdims = 0>(m) }");
+    SetOrigins(proto, {"linear aten.linear.default", "max " + target});
+    return LowerProto(proto, Restored(Autograd::kTorchCuda), Autograd::kTorchCuda);
+  };
+  for (const std::string attributes : {"<keepdims = 0>", "<keepdims = 1>"}) {
+    CAPTURE(attributes);
+    const ModelGraph chosen = operators(attributes, "aten.max.dim");
+    CHECK(OperatorsOf(chosen) == "MatMul TopK ReduceSum");
+    const Node& top = chosen.graph.nodes()[NodeId(1)];
+    CHECK(top.backward_workspace == Bytes(4 * 8));
+    REQUIRE(top.backward_reads.size() == 1);
+    CHECK(chosen.graph.tensors()[top.backward_reads[0]].bytes == Bytes(8 * 2));
+    const ModelGraph reduced = operators(attributes, "aten.amax.default");
+    CHECK(OperatorsOf(reduced) == "MatMul ReduceMax ReduceSum");
+    CHECK(reduced.graph.nodes()[NodeId(1)].backward_reads.size() == 2);
+  }
+}
+
+TEST_CASE("restore: a squared difference that the exporter wrote twice is saved once") {
+  const std::string body = "a = Sub(h, x) b = Sub(h, x) y = Mul(a, b)";
+  const std::string mse = "mse aten.mse_loss.default";
+  CHECK(OperatorsOf(body, {mse, mse, mse}) == "MatMul Sub Mul");
+  CHECK(OperatorsOf("a = Sub(h, x) b = Sub(x, h) y = Mul(a, b)", {mse, mse, mse}) ==
+        "MatMul Sub Sub Mul");
+  CHECK(OperatorsOf(body, {"a aten.sub.Tensor", "b aten.sub.Tensor", "mul aten.mul.Tensor"}) ==
+        "MatMul Sub Sub Mul");
+}
+
+TEST_CASE("restore: an Identity that was a detach passes no gradient on") {
+  const auto sigmoid = [](const std::string& target) {
+    onnx::ModelProto proto = ParseGraph(Graph("s = Sigmoid(h) d = Identity(s) y = Mul(h, d)"));
+    SetOrigins(proto, {"linear aten.linear.default", "sigmoid aten.sigmoid.default",
+                       "detach " + target, "mul aten.mul.Tensor"});
+    for (const RestoredOperators restored :
+         {RestoredOperators::kCaptured, RestoredOperators::kNone}) {
+      LoadOptions options;
+      options.restored = restored;
+      const ModelGraph lowered = LowerProto(proto, options, Autograd::kTorchCuda);
+      const Node& node = lowered.graph.nodes()[NodeId(1)];
+      CHECK(node.op == "Sigmoid");
+      // Its result is all that the product saves for the gradient of h.
+      const Node& product = lowered.graph.nodes()[NodeId(2)];
+      CHECK(product.backward_reads.size() == (node.backward_reads.empty() ? 1 : 2));
+      if (restored == RestoredOperators::kNone) return node.backward_cost > Cost(0);
+    }
+    return false;
+  };
+  CHECK_FALSE(sigmoid("aten.detach.default"));
+  CHECK(sigmoid("aten.alias.default"));
+}
+
+TEST_CASE("restore: selecting by indices adds to a copy of zeros, unlike an embedding") {
+  const auto workspace = [](const std::string& target) {
+    onnx::ModelProto proto = ParseGraph(Graph("y = Gather(h, i)", ", int64[2] i = {1,0}"));
+    SetOrigins(proto, {"linear aten.linear.default", "picked " + target});
+    const auto lowered = LowerProto(proto, Restored(Autograd::kTorchCuda), Autograd::kTorchCuda);
+    return lowered.graph.nodes()[NodeId(1)].backward_workspace;
+  };
+  CHECK(workspace("aten.index_select.default") == Bytes(4 * 8));
+  CHECK(workspace("aten.index.Tensor") == Bytes(4 * 8));
+  CHECK(workspace("aten.embedding.default") == Bytes(0));
+}
+
 TEST_CASE("restore: what reads an expanded tensor reads it before, for PyTorch's autograd") {
   const std::string body =
       "s = ReduceSum<keepdims = 1>(h, axes) e = Expand(s, shape) y = Div(h, e)";

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "lib/problem/ops/backward_reads.h"
 #include "lib/problem/ops/op_checks.h"
@@ -238,6 +240,34 @@ OpWork WorkOf(const OpSpec& spec, const BackwardReads& reads, Bytes statistic) {
 
 namespace {
 
+constexpr int64_t kCountBytes = 8;  // A sum of booleans is an int64.
+
+struct ComposedGradient {
+  std::string_view type;
+  int64_t temporaries;  // Of the size of the result.
+};
+
+constexpr ComposedGradient kComposedGradients[] = {
+    {"Abs", 1},   {"Acos", 5}, {"Acosh", 3}, {"Asin", 4},   {"Asinh", 3}, {"Atan", 2},
+    {"Atanh", 3}, {"Cos", 2},  {"Cosh", 1},  {"CumSum", 2}, {"Erf", 4},   {"Reciprocal", 2},
+    {"Sin", 1},   {"Sinh", 1}, {"Sqrt", 1},  {"Tan", 2},
+};
+
+// Their gradient is scattered into a copy of zeros of the input's size.
+constexpr std::string_view kScattered[] = {"GatherElements", "GatherND", "TopK"};
+
+bool Contains(std::span<const std::string_view> types, std::string_view type) {
+  return std::find(types.begin(), types.end(), type) != types.end();
+}
+
+int64_t GradientBytes(const OpSpec& spec) {
+  int64_t bytes = 0;
+  for (const Operand& input : spec.inputs) {
+    if (input.is_present && input.has_gradient) bytes = SaturatingSum(bytes, CountBytes(input));
+  }
+  return bytes;
+}
+
 bool HasBroadcastGradient(const OpSpec& spec) {
   const int64_t elements = spec.output(0).elements();
   return std::any_of(spec.inputs.begin(), spec.inputs.end(), [elements](const Operand& input) {
@@ -250,13 +280,28 @@ bool HasBroadcastGradient(const OpSpec& spec) {
 Bytes EagerTemporaries(const OpSpec& spec) {
   if (!spec.output(0).is_present) return Bytes(0);
   const Bytes result(spec.output(0).bytes());
-  if (IsInPlaceOnView(spec)) return result + result;
-  constexpr int64_t kErfOperations = 4;
-  if (spec.type == "Abs") return result;
-  if (spec.type == "CumSum") return result + result;
-  if (spec.type == "Erf") return Bytes(SaturatingProduct({kErfOperations, result.count()}));
-  if (spec.type == "Pow" && spec.input(0).has_gradient) return result + result;
-  if (spec.type == "Div" && spec.input(1).has_gradient) return result + result;
+  const int64_t input = spec.input(0).is_present ? CountBytes(spec.input(0)) : 0;
+  const auto results = [&result](int64_t count) {
+    return Bytes(SaturatingProduct({count, result.count()}));
+  };
+  if (IsInPlaceOnView(spec)) return results(2);
+  for (const ComposedGradient& composed : kComposedGradients) {
+    if (spec.type == composed.type) return results(composed.temporaries);
+  }
+  if (spec.type == "Pow" && spec.input(0).has_gradient) return results(2);
+  if (spec.type == "Div" && spec.input(1).has_gradient) {
+    return Bytes(std::max<int64_t>(0, results(4).count() - GradientBytes(spec)));
+  }
+  if ((spec.type == "Max" || spec.type == "Min") && spec.inputs.size() == 2) {
+    const int64_t masks = SaturatingProduct({2, CountElements(spec.output(0))});
+    return results(HasBroadcastGradient(spec) ? 3 : 2) + Bytes(masks);
+  }
+  if (spec.type == "ReduceMax" || spec.type == "ReduceMin") {
+    const int64_t counts = SaturatingProduct({kCountBytes, CountElements(spec.output(0))});
+    return result + Bytes(SaturatingSum(CountElements(spec.input(0)), counts));
+  }
+  if (spec.type == "ReduceLogSumExp") return Bytes(SaturatingProduct({2, input}));
+  if (Contains(kScattered, spec.type) || spec.type == "ReduceL1") return Bytes(input);
   const bool multiplies = spec.type == "Mul" || spec.type == "PRelu";
   return multiplies && HasBroadcastGradient(spec) ? result : Bytes(0);
 }

@@ -38,12 +38,15 @@ OpWork WorkOf(const OpSpec& spec, const BackwardReads& reads, Bytes statistic);
 // gradients of `spec`:
 //
 //   y = x ^ c   dx = g (c x ^ (c - 1))     the power, and its product with c
-//   y = a / b   db = -g ((a / b) / b)      both quotients
+//   y = a / b   db = -g ((a / b) / b)      both quotients, -g, and the product, before da
 //   y = a b     db = sum(g a)              the product, if b is broadcast; PRelu likewise
-//   y = |x|     dx = g sgn(x)              the sign
+//   y = |x|     dx = g sgn(x)              the sign; ReduceL1 likewise
 //   y = erf(x)  dx = c exp(-x ^ 2) g       the power, its negative, the exponential, its product
-//                                          with c
+//                                          with c; sin, sqrt, 1 / x and others likewise
 //   y = cumsum(x)   dx = flip(cumsum(flip(g)))   the first two results
+//   y = max(a, b)   da = where(a = b, g / 2, g), 0 where a < b   all but the last result
+//   y = max(x)      dx = (x = y) / sum(x = y) g   the booleans, their sum, and the quotient
+//   y = x[i]        dx = zeros + g at i     the zeros
 //   in place on a view                     the gradient of the whole tensor, and a copy of it
 Bytes EagerTemporaries(const OpSpec& spec);
 

@@ -139,21 +139,43 @@ struct TemporariesRow {
   std::string type;
   std::vector<int64_t> a, b;
   bool needs_a, needs_b;
-  int64_t tensors;  // In tensors of the result's size.
+  int64_t bytes;
+  std::vector<int64_t> result = {4, 8};  // 128 bytes.
 };
 
 TEST_CASE("eager temporaries: gradients that PyTorch composes have the tensors of their formula") {
   const std::vector<int64_t> whole = {4, 8};
   const std::vector<int64_t> row = {8};
   const std::vector<TemporariesRow> rows = {
-      {"Pow", whole, {}, true, false, 2},   {"Pow", whole, {}, false, false, 0},
-      {"Div", whole, whole, true, true, 2}, {"Div", whole, row, true, false, 0},
-      {"Mul", whole, whole, true, true, 0}, {"Mul", whole, row, true, true, 1},
-      {"Mul", whole, row, true, false, 0},  {"Mul", row, whole, true, false, 1},
-      {"PRelu", whole, row, true, true, 1}, {"PRelu", whole, row, true, false, 0},
-      {"Add", whole, row, true, true, 0},   {"Sigmoid", whole, {}, true, false, 0},
-      {"Abs", whole, {}, true, false, 1},   {"CumSum", whole, {}, true, false, 2},
-      {"Erf", whole, {}, true, false, 4},
+      {"Pow", whole, {}, true, false, 256},
+      {"Pow", whole, {}, false, false, 0},
+      {"Div", whole, whole, true, true, 256},
+      {"Div", whole, whole, false, true, 384},
+      {"Div", whole, row, true, true, 512 - 128 - 32},
+      {"Div", whole, row, true, false, 0},
+      {"Mul", whole, whole, true, true, 0},
+      {"Mul", whole, row, true, true, 128},
+      {"Mul", whole, row, true, false, 0},
+      {"Mul", row, whole, true, false, 128},
+      {"PRelu", whole, row, true, true, 128},
+      {"PRelu", whole, row, true, false, 0},
+      {"Add", whole, row, true, true, 0},
+      {"Sigmoid", whole, {}, true, false, 0},
+      {"Abs", whole, {}, true, false, 128},
+      {"CumSum", whole, {}, true, false, 256},
+      {"Erf", whole, {}, true, false, 512},
+      {"Sqrt", whole, {}, true, false, 128},
+      {"Cos", whole, {}, true, false, 256},
+      {"Max", whole, whole, true, true, 256 + 2 * 32},
+      {"Min", whole, row, true, true, 384 + 2 * 32},
+      {"ReduceMax", whole, {1}, true, false, 16 + 8 * 4 + 32, {4}},
+      {"ReduceMin", whole, {1}, true, false, 32 + 8 * 8 + 32, {8}},
+      {"ReduceL1", whole, {1}, true, false, 128, {4}},
+      {"ReduceLogSumExp", whole, {1}, true, false, 256, {4}},
+      {"ReduceSum", whole, {1}, true, false, 0, {4}},
+      {"TopK", whole, {1}, true, false, 128, {4, 2}},
+      {"GatherElements", whole, {4, 2}, true, false, 128, {4, 2}},
+      {"GatherND", whole, {3, 1}, true, false, 128, {3, 8}},
   };
   for (const TemporariesRow& one : rows) {
     CAPTURE(one.type);
@@ -167,8 +189,8 @@ TEST_CASE("eager temporaries: gradients that PyTorch composes have the tensors o
       return made;
     };
     spec.inputs = {operand(one.a, one.needs_a), operand(one.b, one.needs_b)};
-    spec.outputs = {operand(whole, true)};
-    CHECK(EagerTemporaries(spec) == Bytes(one.tensors * 4 * 32));
+    spec.outputs = {operand(one.result, true)};
+    CHECK(EagerTemporaries(spec) == Bytes(one.bytes));
   }
 }
 

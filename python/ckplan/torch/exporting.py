@@ -47,7 +47,7 @@ def export(
     training mode stay so. Parameters, buffers and random generators do not change.
 
     model: a module, or what ``ckplan.torch.compile`` or ``torch.compile`` made of one. Its
-        parameters and the arguments may be on the device ``meta``, which takes no memory.
+        parameters may be on the device ``meta``, which takes no memory.
     args: the positional arguments of its ``forward``, as a tuple, or a single tensor. Their values
         do not matter, and neither do their sizes in symbolic dimensions.
     path: the file to write, in a folder that exists.
@@ -78,7 +78,7 @@ def export(
     target = _checked_target(path)
     _check_packages()
     model = _checked_model(model, weights)
-    opened = open_call(_bind(model, args, kwargs), batch, dims)
+    opened = open_call(_on_meta(model, _bind(model, args, kwargs)), batch, dims)
     with _training(model):
         program = _trace(model, opened, operators)
     _name_dimensions(program, opened)
@@ -134,6 +134,17 @@ def _bind(
     except TypeError as error:
         name = type(model).__name__
         raise TypeError(f"the arguments do not match {name}.forward: {error}") from None
+
+
+def _on_meta(model: nn.Module, call: inspect.BoundArguments) -> inspect.BoundArguments:
+    """Moves the arguments to the device ``meta`` if the model is there."""
+    parameters = list(model.parameters())
+    if parameters and all(parameter.is_meta for parameter in parameters):
+        leaves, rebuild = private.flatten(dict(call.arguments))
+        call.arguments.update(
+            rebuild([leaf.to("meta") if isinstance(leaf, Tensor) else leaf for leaf in leaves])
+        )
+    return call
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,45 @@ class Clipped(nn.Module):
         return F.cross_entropy(self.leave(self.drop(self.silu(self.second(x)))), classes)
 
 
+class Composed(nn.Module):
+    """Applies operations whose gradient PyTorch composes of others."""
+
+    PICKED = torch.randint(0, 32, (24,))
+
+    def __init__(self, operation: Callable[[Tensor, Tensor], Tensor]):
+        super().__init__()
+        self.operation = operation
+        self.first, self.second = nn.Linear(16, 64), nn.Linear(64, 64)
+        self.leave = nn.LazyLinear(3)
+
+    def forward(self, x: Tensor, classes: Tensor) -> Tensor:
+        first = self.first(x)
+        result = self.operation(first, self.second(first))
+        return F.cross_entropy(self.leave(result.flatten(1)), classes)
+
+
+def rows_of(tensor: Tensor) -> Tensor:
+    """Returns the order of the rows by each column."""
+    return tensor.detach().argsort(1)
+
+
+COMPOSED: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "maximum": torch.maximum,
+    "minimum of rows": lambda a, b: torch.minimum(a, b.mean(1, keepdim=True)),
+    "max": lambda a, b: a.max(1)[0] * b.min(1)[0],
+    "amax": lambda a, b: a.amax(1) * b.amin(1),
+    "normalize": lambda a, b: F.normalize(a, dim=-1) + b,
+    "cosine_similarity": lambda a, b: F.cosine_similarity(a, b, dim=-1),
+    "gather": lambda a, b: a.gather(1, rows_of(b)),
+    "index_select": lambda a, b: a.index_select(1, Composed.PICKED) + b.mean(1, keepdim=True),
+    "index": lambda a, b: a[:, Composed.PICKED] + b.mean(1, keepdim=True),
+    "topk": lambda a, b: a.topk(4, dim=1)[0] + b.mean(1, keepdim=True),
+    "logsumexp": lambda a, b: a.logsumexp(-1) + b.logsumexp(-1),
+    "detached": lambda a, b: a * b.sigmoid().detach() + b,
+    "roots and waves": lambda a, b: a.exp().sqrt() + b.sin() * b.cos(),
+}
+
+
 NETWORKS = {
     "in place on a view": (Volume, (1, 1, 16, 16, 16), (1, 16, 16, 16)),
     "copies": (Pixels, (4, 3, 16, 16), None),
@@ -91,6 +131,19 @@ def test_an_exported_network_needs_what_its_eager_step_does(name, tmp_path):
     model, batch = make(), (torch.randn(data), target)
     path = ckplan.torch.export(model, batch, tmp_path / "model.onnx", batch=None, weights=True)
     onnx.checker.check_model(str(path))
+    peak, saved = benchmark("eager_step").measure(model, batch)
+    found = inspected(path)
+    assert found["keep_all_peak_bytes"] == pytest.approx(peak, rel=0.02)
+    assert found["saved_for_backward_bytes"] == pytest.approx(saved, rel=0.02)
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+def test_a_composed_gradient_needs_what_pytorch_makes_in_between(name, tmp_path):
+    torch.manual_seed(1)
+    model = Composed(COMPOSED[name])
+    batch = (torch.randn(8, 32, 16), torch.randint(0, 3, (8,)))
+    model(*batch)
+    path = ckplan.torch.export(model, batch, tmp_path / "model.onnx", batch=None)
     peak, saved = benchmark("eager_step").measure(model, batch)
     found = inspected(path)
     assert found["keep_all_peak_bytes"] == pytest.approx(peak, rel=0.02)

@@ -381,7 +381,7 @@ def test_weights_are_left_out_unless_they_are_asked_for(exported, tmp_path):
 def test_a_model_without_memory_is_exported_however_large(tmp_path):
     with torch.device("meta"):
         model = nn.Sequential(nn.Linear(40_000, 40_000), nn.ReLU(), nn.Linear(40_000, 10))
-        rows = torch.zeros(2, 40_000)
+    rows = torch.zeros(2, 40_000)  # On the CPU, as a loader would give them.
     path = ckplan.torch.export(model, rows, tmp_path / "model.onnx")
     plan = ckplan.plan(path, budget="100%", dim={"N": 8})
     assert plan["result"]["constant_bytes"]["parameters"] == 4 * 40_011 * 40_000 + 40
