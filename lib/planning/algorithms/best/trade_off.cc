@@ -44,7 +44,8 @@ Result<LeastPeak> FindMinPeak(BestProblem* problem, BestOptions options, int64_t
     CKPLAN_ASSIGN_OR_RETURN(BestOutcome tried, SolveBest(problem, options));
     left -= tried.program_work;
     if (tried.runs) {
-      reached = simulator.Run(*tried.runs).value().peak.count();
+      reached = simulator.Run(*tried.runs).value().peak.count() +
+                BytesOfOthers(problem->flat(), *tried.runs);
       least.runs = std::move(tried.runs);
       options.starts = {*least.runs};
     } else {
