@@ -175,7 +175,7 @@ Result<Answer> SolveByBest(const PlanProblem& problem, const SolveLimits& limits
 }
 
 bool HasOneCurve(const TrainingStep& step, const PlanRequest& request) {
-  return !step.is_joint() && !HasConstraints(request);
+  return !step.is_joint() && step.micro_batches() == 1 && !HasConstraints(request);
 }
 
 Result<std::optional<Answer>> BestUntil::Solve(const PlanProblem& problem, SearchDepth depth) {

@@ -29,8 +29,8 @@ namespace ckplan {
 // dynamic programs. Allowing any order of steps never makes a plan worse.
 Result<Answer> SolveByBest(const PlanProblem& problem, const SolveLimits& limits);
 
-// Tells whether the curve of the graph's own order serves the request: a forward graph, and no
-// constraints.
+// Tells whether the curve of the graph's own order serves the request: a forward graph, one
+// micro-batch in flight, and no constraints.
 bool HasOneCurve(const TrainingStep& step, const PlanRequest& request);
 
 // How far a search goes. kCurve: only the curve of the graph's own order is read.
