@@ -14,7 +14,6 @@
 #include "lib/planning/planner/best_search.h"
 #include "lib/planning/planner/guarantees.h"
 #include "lib/planning/planner/joint_best.h"
-#include "lib/planning/planner/micro_batch_search.h"
 #include "lib/planning/planner/peak_budget.h"
 #include "lib/problem/schedule/expand.h"
 #include "lib/problem/schedule/simulate.h"
@@ -81,10 +80,10 @@ Result<Answer> ProveMinPeak(const PlanProblem& problem, Answer answer, const Sol
   return answer;
 }
 
-// Search is BestSearch, or MicroBatchSearch with several micro-batches in flight.
-template <typename Search>
-Result<WithinBudget> SolveBySearch(const PlanProblem& problem, const SolveLimits& limits) {
-  std::optional<Search> search;
+// Without a budget, there always is an answer.
+Result<WithinBudget> Search(const PlanProblem& problem, const SolveLimits& limits) {
+  if (problem.step.is_joint()) return SolveJointByBest(problem, limits);
+  std::optional<BestSearch> search;
   const auto solve = [&]() -> Result<BestSolution> {
     const StopScope scope(limits.stop);
     search.emplace(problem.step.forward(), problem.request, limits);
@@ -106,13 +105,6 @@ Result<WithinBudget> SolveBySearch(const PlanProblem& problem, const SolveLimits
   Answer answer = AnswerOf(problem, *solution, search->CurveToShow(*solution));
   if (is_stopped) answer.guarantee.insert(0, kStoppedEarly);
   return WithinBudget{std::move(answer), solution->least_peak};
-}
-
-// Without a budget, there always is an answer.
-Result<WithinBudget> Search(const PlanProblem& problem, const SolveLimits& limits) {
-  if (problem.step.is_joint()) return SolveJointByBest(problem, limits);
-  return problem.step.micro_batches() > 1 ? SolveBySearch<MicroBatchSearch>(problem, limits)
-                                          : SolveBySearch<BestSearch>(problem, limits);
 }
 
 Result<Answer> SearchForMinPeak(const PlanProblem& problem, SearchEffort effort,
@@ -190,17 +182,11 @@ Result<std::optional<Answer>> BestUntil::Solve(const PlanProblem& problem, Searc
   const StopScope scope(limits_.stop);
   if (problem.step.is_joint()) return SolveJointByBestUntil(problem, enough_, limits_);
   const TensorGraph& graph = problem.step.forward();
-  BestSolution solution;
-  if (problem.step.micro_batches() > 1) {
-    MicroBatchSearch search(graph, problem.request, limits_);
-    CKPLAN_ASSIGN_OR_RETURN(solution, search.Solve(*problem.budget));
-  } else {
-    // Constraints give each problem a graph of its own.
-    if (!search_ || HasConstraints(request_)) search_.emplace(graph, request_, limits_, enough_);
-    CKPLAN_ASSIGN_OR_RETURN(solution, depth == SearchDepth::kCurve
-                                          ? search_->SolveByCurve(*problem.budget)
-                                          : search_->Solve(*problem.budget));
-  }
+  // Constraints give each problem a graph of its own.
+  if (!search_ || HasConstraints(request_)) search_.emplace(graph, request_, limits_, enough_);
+  CKPLAN_ASSIGN_OR_RETURN(const BestSolution solution, depth == SearchDepth::kCurve
+                                                           ? search_->SolveByCurve(*problem.budget)
+                                                           : search_->Solve(*problem.budget));
   if (!solution.schedule) return std::optional<Answer>();
   return std::optional(AnswerOf(problem, solution, {}));
 }
@@ -217,18 +203,16 @@ Result<std::vector<CurvePoint>> TraceCurveByBest(const PlanProblem& problem,
                                                  const SolveLimits& limits) {
   const StopScope scope(limits.stop);
   if (problem.step.is_joint()) return TraceJointCurveByBest(problem, limits);
-  const TensorGraph& graph = problem.step.forward();
-  const Cost most_added = AllowedAddedTime(problem);
-  return problem.step.micro_batches() > 1
-             ? MicroBatchSearch(graph, problem.request, limits).TraceCurve(most_added)
-             : BestSearch(graph, problem.request, limits).TraceCurve(most_added);
+  return BestSearch(problem.step.forward(), problem.request, limits)
+      .TraceCurve(AllowedAddedTime(problem));
 }
 
 std::optional<Cost> OwnOrderBound(const TrainingStep& step, Bytes budget) {
   std::optional<Expansion> expansion;
   if (!step.is_joint()) expansion = ExpandTensorGraph(step.forward());
   const JointGraph& graph = expansion ? expansion->graph : step.joint();
-  BestProblem problem(graph);
+  BestProblem problem(graph, {},
+                      expansion ? OthersOf(step.forward(), *expansion) : OtherMicroBatches());
   problem.curve()->Prove(budget.count());
   if (problem.curve()->least_peak() > budget.count()) return std::nullopt;
   return Cost(problem.curve()->BoundWithin(budget.count()));

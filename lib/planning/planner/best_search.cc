@@ -101,6 +101,12 @@ BestWork WorkOf(SearchEffort effort) {
   return kNormalWork;
 }
 
+OtherMicroBatches OthersOf(const TensorGraph& graph, const Expansion& expansion) {
+  const auto loss = std::find_if(expansion.step_of.begin(), expansion.step_of.end(),
+                                 [](const Step& step) { return step.kind == StepKind::kLoss; });
+  return {graph.micro_batches() - 1, static_cast<int32_t>(loss - expansion.step_of.begin())};
+}
+
 BestSearch::Order BestSearch::OwnForwardOrder(const TensorGraph& graph) {
   Order order;
   for (const NodeId id : graph.nodes().ids()) order.push_back(id);
@@ -117,10 +123,11 @@ BestSearch::BestSearch(const TensorGraph& graph, const PlanRequest& request,
                                            : std::nullopt),
       own_order_(OwnForwardOrder(graph)),
       expansion_(ApplyConstraints(ExpandTensorGraph(graph))),
-      own_problem_(expansion_.graph, FindRecomputed(expansion_)) {
+      own_problem_(expansion_.graph, FindRecomputed(expansion_), OthersOf(graph, expansion_)) {
   if (request.order != StepOrder::kFree) return;
   any_order_ = ApplyConstraints(ExpandForAnyOrder(graph));
-  any_order_problem_.emplace(any_order_->graph, FindRecomputed(*any_order_));
+  any_order_problem_.emplace(any_order_->graph, FindRecomputed(*any_order_),
+                             OthersOf(graph, *any_order_));
 }
 
 Expansion BestSearch::ApplyConstraints(Expansion expansion) const {
@@ -372,7 +379,7 @@ Result<BestSolution> BestSearch::SolveInOrder(Bytes budget, const OrderedProblem
     return SolveOwnOrder(budget, work, problem.starts, &before);
   }
   const Expansion expansion = ApplyConstraints(ExpandTensorGraph(graph_, problem.order));
-  BestProblem expanded(expansion.graph, FindRecomputed(expansion));
+  BestProblem expanded(expansion.graph, FindRecomputed(expansion), OthersOf(graph_, expansion));
   CKPLAN_ASSIGN_OR_RETURN(const BestOutcome outcome, SolveExpansion(expansion, &expanded, budget,
                                                                     work, problem.starts, nullptr));
   return SolutionFrom(outcome, expansion, BoundScope::kPlanOrder);

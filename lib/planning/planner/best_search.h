@@ -1,5 +1,6 @@
 // The search of `best` on a forward graph: in the graph's own order, in the orders of other
 // algorithms' plans and, if the request allows it, in any order of forward and backward operations.
+// In a pipeline, peaks and budgets include what the other micro-batches in flight hold.
 #pragma once
 
 #include <array>
@@ -45,6 +46,9 @@ struct BestSolution {
 // In increasing order. A search continues from the results of the efforts before.
 inline constexpr std::array kEfforts = {SearchEffort::kQuick, SearchEffort::kNormal,
                                         SearchEffort::kThorough};
+
+// Returns the micro-batches in flight besides the one that the expansion runs.
+OtherMicroBatches OthersOf(const TensorGraph& graph, const Expansion& expansion);
 
 // Returns the work allowed at this effort, on top of that of lower efforts.
 BestWork WorkOf(SearchEffort effort);

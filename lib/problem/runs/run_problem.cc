@@ -109,7 +109,7 @@ Lists ListReusableReads(const FlatLists& in_place, int32_t op_count) {
 
 }  // namespace
 
-RunProblem::RunProblem(const JointGraph& graph)
+RunProblem::RunProblem(const JointGraph& graph, const OtherMicroBatches& other_micro_batches)
     : op_count(static_cast<int32_t>(graph.ops().size())),
       value_count(static_cast<int32_t>(graph.values().size())),
       reads(ReadsOf(graph)),
@@ -117,7 +117,8 @@ RunProblem::RunProblem(const JointGraph& graph)
       readers(ReadersOf(reads, graph.values().size())),
       in_place(ListInPlacePairs(graph)),
       taken_over(ListReusableReads(in_place, op_count)),
-      total_cost(graph.cost().count()) {
+      total_cost(graph.cost().count()),
+      others(other_micro_batches) {
   for (const ValueId id : graph.values().ids()) {
     bytes.push_back(graph.counted_bytes(id).count());
     producer.push_back(graph.value(id).producer.index());
@@ -142,6 +143,29 @@ RunProblem::RunProblem(const JointGraph& graph)
       in_place_sum += bytes[static_cast<size_t>(pairs[i])];
     in_place_bytes.push_back(in_place_sum);
   }
+}
+
+int64_t BytesOfOthers(const RunProblem& problem, std::span<const OpId> runs) {
+  const OtherMicroBatches& others = problem.others;
+  if (others.count == 0) return 0;
+  const auto loss = std::find(runs.begin(), runs.end(), OpId(others.loss));
+  int64_t saved = 0;
+  // What the loss writes is not saved, nor what is made again before its next read.
+  std::vector<bool> is_settled(At(problem.value_count), false);
+  for (const int32_t write : problem.writes[others.loss]) is_settled[At(write)] = true;
+  const auto save = [&](int32_t value) {
+    if (!is_settled[At(value)]) saved += problem.bytes[At(value)];
+    is_settled[At(value)] = true;
+  };
+  for (auto run = loss; run != runs.end(); ++run) {
+    if (run == loss) continue;
+    for (const int32_t read : problem.reads[run->index()]) save(read);
+    for (const int32_t write : problem.writes[run->index()]) is_settled[At(write)] = true;
+  }
+  for (int32_t value = 0; value < problem.value_count; ++value) {
+    if (problem.is_result[At(value)] && problem.producer[At(value)] >= 0) save(value);
+  }
+  return others.count * saved;
 }
 
 LazyRuns::LazyRuns(const RunProblem& problem)

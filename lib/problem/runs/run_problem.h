@@ -32,9 +32,17 @@ using Runs = std::vector<OpId>;
 // Converts the number of an operation or value to an index of the vectors below.
 constexpr size_t At(int32_t number) { return static_cast<size_t>(number); }
 
+// The micro-batches of a pipeline's stage in flight besides the one that runs
+// (lib/problem/parallel/division.h). Throughout the step, each holds the bytes that a plan saves:
+// those in memory after the run of `loss`, without its writes.
+struct OtherMicroBatches {
+  int64_t count = 0;
+  int32_t loss = -1;  // An operation that must not repeat; unused if `count` is 0.
+};
+
 // Operations and values have the numbers of the joint graph: OpId(i) is i.
 struct RunProblem {
-  explicit RunProblem(const JointGraph& graph);
+  explicit RunProblem(const JointGraph& graph, const OtherMicroBatches& others = {});
 
   int32_t op_count = 0;
   int32_t value_count = 0;
@@ -61,7 +69,11 @@ struct RunProblem {
   FlatLists in_place;
   FlatLists taken_over;    // Indexed by operation: the reads of its pairs, ascending.
   int64_t total_cost = 0;  // The cost of running each operation once.
+  OtherMicroBatches others;
 };
+
+// Returns the bytes that the other micro-batches hold under this plan: part of its peak.
+int64_t BytesOfOthers(const RunProblem& problem, std::span<const OpId> runs);
 
 // Builds a sequence of runs from decisions about memory: a missing value is recomputed just before
 // it is read, together with its missing ancestors.

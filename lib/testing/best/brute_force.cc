@@ -171,6 +171,43 @@ std::optional<int64_t> MinCost(const StateSpace& space, int64_t budget, AddRuns 
   return Shortest(space, next, extend);
 }
 
+// Returns the minimum cost of a plan that saves at most `most_saved` bytes at the loss, with one
+// micro-batch's peak within the budget.
+std::optional<int64_t> MinCostSaving(const RunProblem& problem, const StateSpace& space,
+                                     std::span<const OpId> order, int64_t budget,
+                                     int64_t most_saved) {
+  Mask written = 0;
+  for (const int32_t write : problem.writes[problem.others.loss]) written |= Bit(write);
+  const auto bytes_of = [&](Mask values) {
+    int64_t bytes = 0;
+    for (int32_t value = 0; value < problem.value_count; ++value) {
+      if ((values & Bit(value)) != 0) bytes += problem.bytes[static_cast<size_t>(value)];
+    }
+    return bytes;
+  };
+  return MinCost(space, budget, [&](const State& state, std::vector<Move>* moves) {
+    for (const OpId op : order) {
+      const size_t first = moves->size();
+      space.AddRuns(state, op.index(), moves);
+      if (op.index() == problem.others.loss) {
+        // Drops what is not saved together with the run.
+        const std::vector<Move> runs(moves->begin() + static_cast<ptrdiff_t>(first), moves->end());
+        moves->resize(first);
+        for (const Move& run : runs) {
+          const Mask live = run.to.live & ~written;
+          for (Mask saved = live;; saved = (saved - 1) & live) {
+            Move move = run;
+            move.to.live = saved | (run.to.live & written);
+            if (bytes_of(saved) <= most_saved) moves->push_back(move);
+            if (saved == 0) break;
+          }
+        }
+      }
+      if ((state.ran & Bit(op.index())) == 0) break;
+    }
+  });
+}
+
 ValueId AddValue(JointGraphParts* parts, int64_t bytes) {
   Value value;
   value.file_id = static_cast<int64_t>(parts->values.size());
@@ -245,6 +282,12 @@ JointGraph ChainJointGraph(Rng& rng, int layer_count) {
   return JointGraph::Create(std::move(parts)).value();
 }
 
+JointGraph WithLoss(const JointGraph& graph, OpId loss) {
+  JointGraphParts parts = PartsOf(graph);
+  parts.ops[loss].may_repeat = false;
+  return JointGraph::Create(std::move(parts)).value();
+}
+
 int64_t ExhaustiveMinPeak(const RunProblem& problem) {
   const StateSpace space(problem);
   const auto next = [&](const State& state) {
@@ -278,6 +321,15 @@ int64_t ExhaustiveMinPeakOnce(const RunProblem& problem) {
 std::optional<int64_t> ExhaustiveMinCost(const RunProblem& problem, std::span<const OpId> order,
                                          int64_t budget, const RunRules* rules) {
   const StateSpace space(problem, rules);
+  if (problem.others.count > 0) {
+    std::optional<int64_t> least;
+    for (int64_t saved = 0; problem.others.count * saved <= budget; ++saved) {
+      const auto cost =
+          MinCostSaving(problem, space, order, budget - problem.others.count * saved, saved);
+      if (cost) least = std::min(*cost, least.value_or(*cost));
+    }
+    return least;
+  }
   return MinCost(space, budget, [&](const State& state, std::vector<Move>* moves) {
     for (const OpId op : order) {
       space.AddRuns(state, op.index(), moves);

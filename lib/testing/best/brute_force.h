@@ -21,6 +21,9 @@ JointGraph RandomSmallGraph(Rng& rng, int op_count);
 // Each gradient reads its layer's input and output.
 JointGraph ChainJointGraph(Rng& rng, int layer_count);
 
+// Returns the graph with an operation that must not repeat.
+JointGraph WithLoss(const JointGraph& graph, OpId loss);
+
 // Returns the minimum peak over all plans. Works for at most 10 operations and 20 values. A write
 // may reuse the memory of any read that is paired with it and that dies at this run.
 int64_t ExhaustiveMinPeak(const RunProblem& problem);
@@ -28,6 +31,7 @@ int64_t ExhaustiveMinPeak(const RunProblem& problem);
 int64_t ExhaustiveMinPeakOnce(const RunProblem& problem);
 // Returns the minimum cost over all plans within the budget whose first runs follow `order` and
 // that obey `rules`, if given. Returns nullopt if no such plan exists.
+// With other micro-batches, tries each number of bytes to save.
 std::optional<int64_t> ExhaustiveMinCost(const RunProblem& problem, std::span<const OpId> order,
                                          int64_t budget, const RunRules* rules = nullptr);
 // The same with the first runs in any order.

@@ -16,12 +16,21 @@ namespace ckplan {
 // More than the search of any instance needs.
 inline constexpr LoopLimits kAmple = {1'000'000'000, 30};
 
+// Whether other micro-batches are in flight.
+enum class InFlight : uint8_t { kOne, kSeveral };
+
 // The budget is between half of the peak of the graph's own order and that peak. Often no plan fits
 // in the lower half.
 struct RandomInstance {
-  RandomInstance(uint64_t seed, int percent_chains)
+  RandomInstance(uint64_t seed, int percent_chains, InFlight in_flight = InFlight::kOne)
       : rng(seed), graph(Draw(&rng, percent_chains)), problem(graph) {
     order = RequiredOwnOrder(problem);
+    if (in_flight == InFlight::kSeveral) {
+      const OpId loss =
+          order[static_cast<size_t>(rng.Between(0, static_cast<int64_t>(order.size()) - 1))];
+      graph = WithLoss(graph, loss);
+      problem = RunProblem(graph, {rng.Between(1, 3), loss.index()});
+    }
     const int64_t peak = PeakOf(problem, order);
     budget = rng.Between(peak / 2, peak);
   }

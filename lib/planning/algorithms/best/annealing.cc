@@ -367,10 +367,12 @@ void Annealer::EraseRecursively(int32_t op, size_t k) {
   }
 }
 
-// Shortens a lifetime that spans the peak. The producer reruns before the next use or, if the order
+// Shortens a lifetime that spans the peak or, as each other micro-batch holds what does, the loss.
+// The producer reruns before the next use or, if the order
 // is free, the producer or the last use moves to the other side of the peak.
 bool Annealer::RelievePeak(double allowed) {
-  const int32_t peak_slot = sequence_.PeakSlot();
+  const bool is_at_loss = problem_.others.count > 0 && Chance(50);
+  const int32_t peak_slot = is_at_loss ? sequence_.LossSlot() : sequence_.PeakSlot();
   for (int i = 0; i < kTries; ++i) {
     const int32_t value = Below(At(problem_.value_count));
     const int32_t producer = problem_.producer[At(value)];

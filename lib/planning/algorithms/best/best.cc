@@ -18,8 +18,9 @@
 
 namespace ckplan {
 
-BestProblem::BestProblem(const JointGraph& graph, const IdVector<OpId, bool>& is_recomputed)
-    : graph_(graph), flat_(graph) {
+BestProblem::BestProblem(const JointGraph& graph, const IdVector<OpId, bool>& is_recomputed,
+                         const OtherMicroBatches& others)
+    : graph_(graph), flat_(graph, others) {
   if (std::find(is_recomputed.begin(), is_recomputed.end(), true) == is_recomputed.end()) return;
   rules_ = RulesOf(graph, flat_);
   rules_->is_recomputed.assign(is_recomputed.begin(), is_recomputed.end());
@@ -31,7 +32,7 @@ BestProblem::BestProblem(const JointGraph& graph, const IdVector<OpId, bool>& is
     parts.ops[id].cost = Cost(0);
   }
   unforced_ = JointGraph::Create(std::move(parts)).value();
-  unforced_flat_.emplace(*unforced_);
+  unforced_flat_.emplace(*unforced_, others);
 }
 
 BestProblem::~BestProblem() = default;
@@ -69,6 +70,11 @@ constexpr int64_t kSameOrderParts = 50;
 // Annealing starts this often from each plan of the programs that exceeds the budget, and from the
 // best plan.
 constexpr int kChains = 2;
+
+// With other micro-batches, annealing gets at least these moves, as no program fits them.
+constexpr int64_t kMovesWithoutProgram = 300'000;
+// How often a program is solved for one of several micro-batches.
+constexpr int64_t kProgramsBesideOthers = 5;
 
 // Annealing gets its full work if it could gain one part in this many of a step.
 constexpr int64_t kWorthwhileParts = 200;
@@ -159,9 +165,9 @@ class Solver {
   void AddMinCutOrder() {
     const OrderWithPeak& found = shared_->MinCutOrder(options_.work.orders);
     Offer(found.order);
-    const int64_t own_peak = FlatSimulator(problem_).Run(own_order_).peak;
+    const int64_t own_peak = PeakOf(problem_, own_order_);
     // Planning in another order takes as long again.
-    if (found.peak < own_peak - own_peak / kSameOrderParts) {
+    if (PeakOf(problem_, found.order) < own_peak - own_peak / kSameOrderParts) {
       orders_.push_back(found.order);
     }
   }
@@ -179,7 +185,7 @@ class Solver {
     if (IsDone() || IsNear(curve_->BoundWithin(options_.budget))) return Done{};
     const bool has_programs = HasMipSolver() && options_.work.programs > 0;
     if (!has_programs || problem_.op_count > kMaxProgramOps) return Done{};
-    return SolveByProgram(order, is_own);
+    return problem_.others.count > 0 ? SolveBesideOthers(order) : SolveByProgram(order, is_own);
   }
 
   void SearchOwnCurve() {
@@ -296,6 +302,29 @@ class Solver {
     return Done{};
   }
 
+  // The program doesn't know what other micro-batches hold: gives it what the best plan leaves of
+  // the budget, then bisects. What it proves about one micro-batch is no news.
+  Result<Done> SolveBesideOthers(const Runs& order) {
+    if (options_.work.programs <= kQuickWork.programs) return Done{};
+    LoopLimits limits;
+    limits.work = ScaleWork(options_.work.programs, kQuickWork.programs) / kProgramsBesideOthers;
+    limits.rounds = options_.work.rounds;
+    int64_t low = 0;
+    int64_t high = options_.budget;
+    int64_t left = outcome_.runs ? high - BytesOfOthers(problem_, *outcome_.runs) : high / 2;
+    for (int64_t i = 0; i < kProgramsBesideOthers && !IsDone(); ++i) {
+      CKPLAN_ASSIGN_OR_RETURN(
+          const LoopOutcome loop,
+          SolveMomentLoop(shared_->unforced_graph(), shared_->unforced(), order, left, limits));
+      outcome_.program_work += loop.work;
+      if (loop.runs) Offer(*loop.runs);
+      const bool fits = !loop.runs || PeakOf(problem_, *loop.runs) <= options_.budget;
+      (fits ? low : high) = left;
+      left = low + (high - low) / 2;
+    }
+    return Done{};
+  }
+
   // Searches for a bound for all plans, and for plans in orders that need less memory, even if the
   // best plan in the graph's own order is known.
   Result<Done> SolveInAnyOrder() {
@@ -375,7 +404,8 @@ class Solver {
 
   // Returns the number of annealing moves: fewer if there is little to gain.
   int64_t Moves() const {
-    const int64_t most = ScaleWork(options_.work.moves, kNormalWork.moves);
+    int64_t most = ScaleWork(options_.work.moves, kNormalWork.moves);
+    if (problem_.others.count > 0) most = std::max(most, kMovesWithoutProgram);
     // On large graphs, single moves improve little on the curve, and each takes longer.
     const int64_t moves =
         problem_.op_count <= kManyOps ? most : most / problem_.op_count * kManyOps / kFewerMoves;

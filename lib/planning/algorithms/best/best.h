@@ -41,7 +41,8 @@ class BestProblem {
  public:
   // Keeps a reference to `graph`. `is_recomputed` marks operations whose values must not be kept
   // for the backward pass (lib/problem/runs/run_rules.h); empty if there are none.
-  explicit BestProblem(const JointGraph& graph, const IdVector<OpId, bool>& is_recomputed = {});
+  explicit BestProblem(const JointGraph& graph, const IdVector<OpId, bool>& is_recomputed = {},
+                       const OtherMicroBatches& others = {});
   ~BestProblem();
   BestProblem(const BestProblem&) = delete;
   BestProblem& operator=(const BestProblem&) = delete;

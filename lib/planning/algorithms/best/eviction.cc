@@ -90,6 +90,7 @@ class Walk {
       if (now_ % kStepsParked == 0) OfferParked();
       PassUses(order_[k].index());
       if (!RunWithAncestors(order_[k].index())) return std::nullopt;
+      if (rule_.drops_at_loss && order_[k].index() == problem_.others.loss) DropUnkept();
     }
     if (!RestoreResults()) return std::nullopt;
     return std::move(runs_);
@@ -129,6 +130,7 @@ class Walk {
   double CostToRestore(int32_t value) const;
   void Offer(int32_t value);
   void OfferParked();
+  void DropUnkept();
   void Remove(int32_t value);
   bool CanBeEvicted(int32_t value) const;
   bool IsRecoverable(int32_t value) const;
@@ -253,6 +255,16 @@ bool Walk::FreeMemory(int64_t needed) {
 void Walk::OfferParked() {
   for (const int32_t value : std::exchange(parked_, {})) {
     if (is_in_memory_[At(value)]) Offer(value);
+  }
+}
+
+// After the loss, every other micro-batch holds what this one does: evicts all but what is kept and
+// what the loss wrote.
+void Walk::DropUnkept() {
+  const std::span<const int32_t> written = problem_.writes[problem_.others.loss];
+  for (int32_t value = 0; value < problem_.value_count; ++value) {
+    if (!is_in_memory_[At(value)] || kept_[At(value)] || !CanBeEvicted(value)) continue;
+    if (std::find(written.begin(), written.end(), value) == written.end()) Remove(value);
   }
 }
 

@@ -37,6 +37,8 @@ struct EvictionRule {
   // Values that take more operations than this to recompute are not evicted. Then fewer plans fit,
   // but they take less time, and are found faster.
   size_t max_ancestors = 512;
+  // With other micro-batches, evicts all but `kept` after the loss.
+  bool drops_at_loss = false;
 };
 
 // 36 variants, in a fixed order.
@@ -47,8 +49,8 @@ enum class FirstRuns : uint8_t { kKeepOrder, kFree };
 
 // `order` has the operations to walk through, each once and after the producers of its reads; it
 // must include all needed operations. `kept` flags values to evict only as a last resort; it may be
-// empty. Returns nothing if the walk reaches a run that cannot fit the budget, or recomputes far
-// too much.
+// empty. The budget is that of one micro-batch. Returns nothing if the walk reaches a run that
+// cannot fit the budget, or recomputes far too much.
 std::optional<Runs> Evict(const RunProblem& problem, std::span<const OpId> order, int64_t budget,
                           const EvictionRule& rule, const std::vector<bool>& kept = {});
 

@@ -58,7 +58,8 @@ FlatSimulation FlatSimulator::Run(std::span<const OpId> runs) {
   const StopsSuspended suspended;  // A stopped search must still measure its plan.
   PeakMeter meter(table_);
   replay_.Report(&meter);
-  return {meter.peak().count(), meter.peak_step(), meter.cost().count()};
+  return {meter.peak().count() + BytesOfOthers(problem_, runs), meter.peak_step(),
+          meter.cost().count()};
 }
 
 int64_t PeakOf(const RunProblem& problem, std::span<const OpId> runs) {

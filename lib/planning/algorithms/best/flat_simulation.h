@@ -17,7 +17,7 @@
 namespace ckplan {
 
 struct FlatSimulation {
-  int64_t peak = 0;      // In bytes.
+  int64_t peak = 0;      // In bytes, with those of other micro-batches.
   size_t peak_step = 0;  // The first run that needs `peak`.
   int64_t cost = 0;      // The cost of all runs.
 };

@@ -143,6 +143,27 @@ void RunSequence::Load(std::span<const OpId> runs) {
     bytes[At(slot) + 1] -= problem_.workspace[At(op_at_[At(slot)])];
   }
   tree_.Build(bytes);
+  saved_ = committed_saved_ = SumSaved();
+}
+
+// Tells whether the version is in memory after the loss, which does not write it.
+bool RunSequence::IsSaved(int32_t value, size_t k) const {
+  const std::vector<int32_t>& versions = runs_of_[At(problem_.producer[At(value)])];
+  if (versions[k] >= LossSlot()) return false;
+  if (k + 1 == versions.size() && problem_.is_result[At(value)]) return true;
+  return LastReadOf(versions, reads_of_[At(value)], k) > LossSlot();
+}
+
+int64_t RunSequence::SumSaved() const {
+  if (problem_.others.count == 0) return 0;
+  int64_t saved = 0;
+  for (int32_t value = 0; value < problem_.value_count; ++value) {
+    if (problem_.producer[At(value)] < 0) continue;
+    for (size_t k = 0; k < runs_of_[At(problem_.producer[At(value)])].size(); ++k) {
+      if (IsSaved(value, k)) saved += problem_.bytes[At(value)];
+    }
+  }
+  return saved;
 }
 
 void RunSequence::Respace() { Load(ToRuns()); }
@@ -220,6 +241,7 @@ void RunSequence::Count(int32_t value, size_t k, int64_t sign) {
   if (bytes == 0) return;
   tree_.Add(runs_of_[At(problem_.producer[At(value)])][k], bytes);
   tree_.Add(EndOf(value, k), -bytes);
+  if (problem_.others.count > 0 && IsSaved(value, k)) saved_ += bytes;
 }
 
 // Counts the versions that a run in this slot reads or would read.
@@ -291,6 +313,7 @@ void RunSequence::Shift(int32_t from, int32_t to) {
   count_reads(1);
   CountWrites(op, before, k + 1, 1);
   CountWorkspace(op, to, 1);
+  if (op == problem_.others.loss) saved_ = SumSaved();
 }
 
 // Moves the run between slots in all lists; -1 means no slot.
@@ -318,10 +341,12 @@ std::vector<int32_t> RunSequence::Changed() const {
 void RunSequence::Commit() {
   changes_.clear();
   tree_.Commit();
+  committed_saved_ = saved_;
 }
 
 void RunSequence::Revert() {
   tree_.Revert();
+  saved_ = committed_saved_;
   while (!changes_.empty()) {
     const Change change = changes_.back();
     changes_.pop_back();

@@ -143,9 +143,11 @@ class RunSequence {
   int64_t cost() const { return cost_; }
   int32_t run_count() const { return run_count_; }
   int32_t slot_count() const { return static_cast<int32_t>(op_at_.size()); }
-  // As of the last Update.
-  int64_t peak() const { return tree_.max(); }
+  // As of the last Update. The peak includes the bytes of other micro-batches.
+  int64_t peak() const { return tree_.max() + problem_.others.count * saved_; }
   int32_t PeakSlot() const { return tree_.ArgMax(); }
+  // The slot of OtherMicroBatches::loss. Only with other micro-batches.
+  int32_t LossSlot() const { return runs_of_[At(problem_.others.loss)].front(); }
 
   int32_t OpAt(int32_t slot) const { return op_at_[static_cast<size_t>(slot)]; }  // -1: free.
   // Return slots in ascending order.
@@ -199,6 +201,8 @@ class RunSequence {
   };
 
   void Count(int32_t value, size_t k, int64_t sign);
+  bool IsSaved(int32_t value, size_t k) const;
+  int64_t SumSaved() const;
   void CountAround(int32_t op, int32_t slot, int64_t sign);
   void CountWrites(int32_t op, size_t first, size_t end, int64_t sign);
   void CountWorkspace(int32_t op, int32_t slot, int64_t sign);
@@ -215,6 +219,9 @@ class RunSequence {
   int32_t run_count_ = 0;
   std::vector<Change> changes_;  // Since the last Commit.
   PeakTree tree_;
+  // The bytes that each other micro-batch holds, now and at the last Commit.
+  int64_t saved_ = 0;
+  int64_t committed_saved_ = 0;
 };
 
 }  // namespace ckplan

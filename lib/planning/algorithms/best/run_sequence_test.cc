@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "lib/planning/algorithms/best/flat_simulation.h"
+#include "lib/testing/best/brute_force.h"
 #include "lib/testing/best/random_steps.h"
 
 namespace ckplan {
@@ -53,8 +54,9 @@ TEST_CASE("best: a changing sequence has the peak and the cost of a full simulat
     options.percent_in_place = 30;
     options.percent_two_writes = 20;
     options.percent_single_runs = 15;
-    const JointGraph graph = MakeRandomStep(&rng, options);
-    const RunProblem problem(graph);
+    const OpId loss(static_cast<int32_t>(rng.Between(0, options.op_count - 1)));
+    const JointGraph graph = WithLoss(MakeRandomStep(&rng, options), loss);
+    const RunProblem problem(graph, {rng.Between(0, 3), loss.index()});
     FlatSimulator simulator(problem);
     RunSequence sequence(problem, RandomOrder(&rng, graph));
     Changer changer(problem, &sequence, seed);

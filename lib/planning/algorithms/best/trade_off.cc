@@ -47,7 +47,8 @@ Result<LeastPeak> FindMinPeak(BestProblem* problem, BestOptions options, int64_t
     left -= tried.program_work;
     if (tried.least_peak.bytes > least.bound.bytes) least.bound = tried.least_peak;
     if (tried.runs) {
-      reached = simulator.Run(*tried.runs).value().peak.count();
+      reached = simulator.Run(*tried.runs).value().peak.count() +
+                BytesOfOthers(problem->flat(), *tried.runs);
       least.runs = std::move(tried.runs);
       options.starts = {*least.runs};
       in_vain = 0;

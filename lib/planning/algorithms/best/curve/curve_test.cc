@@ -206,9 +206,11 @@ TEST_CASE("curve: bounds of amounts near the limits hold") {
 TEST_CASE("curve: for whatever moments and prices, no bound is above the optimum") {
   int tight = 0;
   int tested = 0;
-  for (uint64_t seed = 1; seed <= Instances(10'000); ++seed) {
+  int tight_in_flight = 0;
+  for (uint64_t seed = 1; seed <= Instances(14'000); ++seed) {
     CAPTURE(seed);
-    RandomInstance instance(seed, 50);
+    const InFlight in_flight = seed % 7 < 5 ? InFlight::kOne : InFlight::kSeveral;
+    RandomInstance instance(seed, 50, in_flight);
     std::vector<int32_t> moments;
     for (size_t i = 0; i < instance.order.size(); ++i) {
       if (instance.rng.Chance(30)) moments.push_back(static_cast<int32_t>(i));
@@ -233,20 +235,26 @@ TEST_CASE("curve: for whatever moments and prices, no bound is above the optimum
       highest = std::max(highest, BestBoundOf(&one, instance.budget));
     }
     REQUIRE(highest <= added);
-    tight += added > 0 && highest == added;
+    const bool is_tight = added > 0 && highest == added;
+    (in_flight == InFlight::kOne ? tight : tight_in_flight) += is_tight;
   }
+  CAPTURE(tight);
+  CAPTURE(tight_in_flight);
   CHECK(tested > Instances(5'000));
   CHECK(tight > Instances(100));
+  CHECK(tight_in_flight > Instances(100));
 }
 
 TEST_CASE("curve: what it reads is a plan within the budget, and its bound mostly is its cost") {
-  int tested = 0;
-  int optimal = 0;
-  int proven = 0;
-  for (uint64_t seed = 1; seed <= Instances(2'000); ++seed) {
+  // Without and with other micro-batches.
+  std::array<int, 2> tested{};
+  std::array<int, 2> optimal{};
+  std::array<int, 2> proven{};
+  for (uint64_t seed = 1; seed <= Instances(4'000); ++seed) {
     CAPTURE(seed);
-    const RandomInstance instance(seed, 50);
-    BestProblem problem(instance.graph);
+    const size_t is_several = seed % 2;
+    const RandomInstance instance(seed, 50, static_cast<InFlight>(is_several));
+    BestProblem problem(instance.graph, {}, instance.problem.others);
     TradeOffCurve curve(&problem, instance.order);
     curve.Trace(kNormalCurve);
     const int64_t idle = instance.OnceCost() - instance.problem.total_cost;
@@ -263,20 +271,23 @@ TEST_CASE("curve: what it reads is a plan within the budget, and its bound mostl
       const int64_t added = idle + *least - instance.OnceCost();
       CHECK(curve.BoundWithin(budget) <= added);
       CHECK(curve.MinPeakWithin(added) <= budget);
-      ++tested;
-      proven += curve.BoundWithin(budget) == added;
+      ++tested[is_several];
+      proven[is_several] += curve.BoundWithin(budget) == added;
       if (plan == nullptr) continue;
+      CHECK(plan->peak == PeakOf(instance.problem, plan->runs));
       CHECK(plan->peak <= budget);
       CHECK(plan->overhead >= added);
-      optimal += plan->overhead == added;
+      optimal[is_several] += plan->overhead == added;
     }
   }
-  CAPTURE(tested);
-  CAPTURE(optimal);
-  CAPTURE(proven);
-  CHECK(tested > Instances(500));
-  CHECK(optimal * 100 >= tested * 95);
-  CHECK(proven * 100 >= tested * 35);
+  for (const size_t is_several : {size_t{0}, size_t{1}}) {
+    CAPTURE(tested[is_several]);
+    CAPTURE(optimal[is_several]);
+    CAPTURE(proven[is_several]);
+    CHECK(tested[is_several] > Instances(500));
+    CHECK(optimal[is_several] * 100 >= tested[is_several] * 95);
+    CHECK(proven[is_several] * 100 >= tested[is_several] * (is_several ? 30 : 35));
+  }
 }
 
 TEST_CASE("curve: more reading never makes a plan or a bound worse") {

@@ -87,15 +87,15 @@ class SpareReruns {
   RunSequence sequence_;
 };
 
-// Finds the values to keep across each moment: those of the choice, and those that must not be
-// recomputed and are needed after a later moment. The network does not require the latter if every
-// plan keeps a value computed from them across the earlier moment.
+// Finds the values to keep across each level: those of the choice, and those that must not be
+// recomputed and are needed after a later one. The network does not require the latter if every
+// plan keeps a value computed from them across the earlier level.
 class Staying {
  public:
   Staying(const RunProblem& problem, std::span<const OpId> order, const NestedNetwork& network)
       : problem_(problem),
         network_(network),
-        kept_(network.ListKeptByMoment()),
+        kept_(network.ListKeptByLevel()),
         position_(At(problem.op_count), static_cast<int32_t>(order.size())),
         seen_(At(problem.value_count), 0) {
     for (size_t i = 0; i < order.size(); ++i) {
@@ -105,23 +105,23 @@ class Staying {
 
   std::vector<std::vector<bool>> Run() && {
     std::vector<std::vector<bool>> staying(kept_.size());
-    for (size_t moment = kept_.size(); moment-- > 0;) {
-      staying[moment] = network_.is_certain(moment);
-      for (const int32_t value : kept_[moment]) staying[moment][At(value)] = true;
-      for (const int32_t value : unrepeatable_) staying[moment][At(value)] = true;
-      if (moment > 0) AddNeededBefore(moment);
+    for (size_t level = kept_.size(); level-- > 0;) {
+      staying[level] = network_.is_certain(level);
+      for (const int32_t value : kept_[level]) staying[level][At(value)] = true;
+      for (const int32_t value : unrepeatable_) staying[level][At(value)] = true;
+      if (level > 0) AddNeededBefore(level);
     }
     return staying;
   }
 
  private:
-  // Adds what must stay across the previous moment, so that what is kept across this one can be
+  // Adds what must stay across the previous level, so that what is kept across this one can be
   // computed in between.
-  void AddNeededBefore(size_t moment) {
-    std::vector<bool> is_there = network_.is_certain(moment - 1);
-    for (const int32_t value : kept_[moment - 1]) is_there[At(value)] = true;
-    const int32_t before = network_.moments()[moment - 1];
-    std::vector<int32_t> open = kept_[moment];
+  void AddNeededBefore(size_t level) {
+    std::vector<bool> is_there = network_.is_certain(level - 1);
+    for (const int32_t value : kept_[level - 1]) is_there[At(value)] = true;
+    const int32_t before = network_.position(level - 1);
+    std::vector<int32_t> open = kept_[level];
     while (!open.empty()) {
       const int32_t value = open.back();
       open.pop_back();
@@ -154,19 +154,29 @@ class Staying {
 
 Runs RunsOfCut(const RunProblem& problem, std::span<const OpId> order,
                const NestedNetwork& network) {
-  const std::vector<std::vector<int32_t>> kept = network.ListKeptByMoment();
+  const std::vector<std::vector<int32_t>> kept = network.ListKeptByLevel();
   const std::vector<std::vector<bool>> staying = Staying(problem, order, network).Run();
-  const std::span<const int32_t> moments = network.moments();
   LazyRuns runs(problem);
   size_t next = 0;
   for (size_t i = 0; i < order.size(); ++i) {
-    if (next < moments.size() && static_cast<int32_t>(i) == moments[next]) {
+    const auto position = static_cast<int32_t>(i);
+    const auto is_next = [&](bool is_after_loss, int32_t at) {
+      return next < network.level_count() && network.position(next) == at &&
+             network.IsAfterLoss(next) == is_after_loss;
+    };
+    if (is_next(/*is_after_loss=*/false, position)) {
       for (const int32_t read : problem.reads[order[i].index()]) runs.Provide(read);
       for (const int32_t value : kept[next]) runs.Provide(value);
       runs.KeepOnly(staying[next]);
       ++next;
     }
+    // What the choice saves is made before the loss.
+    const bool is_loss = is_next(/*is_after_loss=*/true, position + 1);
+    if (is_loss) {
+      for (const int32_t value : kept[next]) runs.Provide(value);
+    }
     runs.Run(order[i]);
+    if (is_loss) runs.KeepOnly(staying[next++]);
   }
   runs.ProvideResults();
   return std::move(runs).Take();
@@ -179,7 +189,9 @@ std::optional<Runs> EvictedAround(const RunProblem& problem, std::span<const OpI
   if (!found) return std::nullopt;
   Runs runs = DropUnread(problem, *found, FirstRuns::kKeepOrder);
   Runs late = DropUnread(problem, DelayReruns(problem, runs), FirstRuns::kKeepOrder);
-  return PeakOf(problem, late) <= budget ? std::move(late) : std::move(runs);
+  // The budget is that of one micro-batch.
+  const int64_t peak = PeakOf(problem, late) - BytesOfOthers(problem, late);
+  return peak <= budget ? std::move(late) : std::move(runs);
 }
 
 Runs WithoutSpareReruns(const RunProblem& problem, const Runs& runs, int64_t budget) {

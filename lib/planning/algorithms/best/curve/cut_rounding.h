@@ -17,9 +17,9 @@ namespace ckplan {
 Runs RunsOfCut(const RunProblem& problem, std::span<const OpId> order,
                const NestedNetwork& network);
 
-// Returns a plan within the budget by evicting values; those that a cut keeps (`kept`, by value)
-// only as a last resort. Returns nothing if the rule finds no plan. Reruns come as late as
-// possible.
+// Returns a plan by evicting values; those that a cut keeps (`kept`, by value) only as a last
+// resort. The budget limits the peak of one micro-batch. Returns nothing if the rule finds no plan.
+// Reruns come as late as possible.
 std::optional<Runs> EvictedAround(const RunProblem& problem, std::span<const OpId> order,
                                   int64_t budget, const EvictionRule& rule,
                                   const std::vector<bool>& kept);

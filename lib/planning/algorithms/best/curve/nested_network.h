@@ -13,6 +13,10 @@
 // Each moment has a price per byte kept across it. For any prices, the cost of the cheapest choice,
 // less the price of the whole budget, is a line in the budget that no plan lies below.
 //
+// With other micro-batches in flight, what a plan saves counts at every moment. The network then
+// has one more level, after the loss, whose bytes have all moments' prices, once for each of them
+// (Theorem 13).
+//
 // Cost  one minimum cut per list of prices, on a network of about the operations before each
 //       moment, times the number of moments.
 #pragma once
@@ -65,8 +69,9 @@ struct BoundLine {
 
 // A choice of what to keep at each moment.
 struct NestedChoice {
-  int64_t cost = 0;            // What the reruns cost.
-  std::vector<int64_t> bytes;  // Kept at each moment, without its fixed bytes.
+  int64_t cost = 0;  // What the reruns cost.
+  // Kept at each moment, with those of other micro-batches, without its fixed bytes.
+  std::vector<int64_t> bytes;
 };
 
 class NestedNetwork {
@@ -85,7 +90,17 @@ class NestedNetwork {
   int32_t node_count() const { return node_count_; }
   int64_t work() const { return flow_.work(); }
   // The memory of every plan at the moment, including its operation's own needs.
-  int64_t fixed_bytes(size_t moment) const { return levels_[moment].fixed_bytes; }
+  int64_t fixed_bytes(size_t moment) const {
+    return levels_[LevelOf(moment)].fixed_bytes + fixed_bytes_of_others_;
+  }
+
+  // The moments, and the level after the loss, in the order of the step.
+  size_t level_count() const { return levels_.size(); }
+  size_t LevelOf(size_t moment) const { return moment < after_loss_ ? moment : moment + 1; }
+  // Without other micro-batches, no level is after the loss.
+  bool IsAfterLoss(size_t level) const { return level == after_loss_; }
+  // The first position in the order that comes after the level, or at its moment.
+  int32_t position(size_t level) const { return levels_[level].position; }
 
   // kBreak makes reruns early in the order slightly cheaper, by at most a thousandth of their cost.
   // Otherwise, equal layers are either all kept or all recomputed at one price. Costs only fall, so
@@ -101,12 +116,18 @@ class NestedNetwork {
   NestedChoice Choice() const;
   // Keeps everything needed, without reruns.
   NestedChoice KeepAll() const;
-  // The values that the last cut keeps across a moment, on top of those that every plan keeps.
-  std::vector<std::vector<int32_t>> ListKeptByMoment() const;
-  // By value: every plan keeps it across the moment, or it has no bytes.
-  const std::vector<bool>& is_certain(size_t moment) const { return levels_[moment].is_certain; }
-  // By value: the last cut keeps it across the moment, or it is certain.
-  std::vector<bool> FindKeptAt(size_t moment) const;
+  // The bytes that other micro-batches hold in the last cut's choice.
+  int64_t BytesOfOthers() const;
+  // The values that the last cut keeps across a level, on top of those that every plan keeps.
+  std::vector<std::vector<int32_t>> ListKeptByLevel() const;
+  // By value: every plan keeps it across the level, or it has no bytes.
+  const std::vector<bool>& is_certain(size_t level) const { return levels_[level].is_certain; }
+  // By value: the last cut keeps it across the level, or it is certain.
+  std::vector<bool> FindKeptAt(size_t level) const;
+  // The level whose bytes count most: that after the loss, or of the moment.
+  size_t DearestLevel(size_t moment) const {
+    return after_loss_ == kNoLevel ? moment : after_loss_;
+  }
 
  private:
   struct ValueArc {
@@ -114,8 +135,8 @@ class NestedNetwork {
     int32_t tail;
     int32_t head;
     int32_t value;
-    int32_t moment;
-    bool is_needed;  // An operation at the moment or later reads it, or it is a result.
+    int32_t level;
+    bool is_needed;  // An operation at the level or later reads it, or it is a result.
   };
   struct OpArc {
     int32_t id;
@@ -124,14 +145,18 @@ class NestedNetwork {
     int32_t discount;  // In parts of 2^kDiscountBits.
   };
   struct Level {
+    int32_t position = 0;
     int64_t fixed_bytes = 0;
     std::vector<bool> is_certain;
+    int64_t priced_bytes = 0;  // Of all its value arcs.
   };
+  static constexpr size_t kNoLevel = std::numeric_limits<size_t>::max();
   class Builder;
 
   NestedNetwork(const RunProblem& problem, std::span<const int32_t> moments, Builder builder);
 
   int64_t Solve();
+  void AddBytes(const ValueArc& arc, NestedChoice* choice) const;
   bool IsCut(const ValueArc& arc) const { return side_[At(arc.tail)] && !side_[At(arc.head)]; }
   int64_t BytesOf(const ValueArc& arc) const { return problem_.bytes[At(arc.value)]; }
   void SetPriceShift();
@@ -139,11 +164,12 @@ class NestedNetwork {
   const RunProblem& problem_;
   const std::vector<int32_t> moments_;
   std::vector<Level> levels_;
+  size_t after_loss_ = kNoLevel;
+  int64_t fixed_bytes_of_others_ = 0;
   std::vector<ValueArc> value_arcs_;
   std::vector<OpArc> op_arcs_;
   const int32_t node_count_;
   MaxFlow flow_;
-  std::vector<int64_t> priced_bytes_;  // By moment: of all its value arcs.
   int64_t all_costs_ = 0;
   int price_shift_ = 0;
   std::vector<bool> side_;  // The nodes on the source's side of the last cut.

@@ -57,6 +57,9 @@ constexpr std::array kEvictions = {EvictionRule{1, 1, 2, true, kMaxCurveAncestor
                                    EvictionRule{2, 1, 1, true, kMaxCurveAncestors}};
 constexpr std::array kDeepEvictions = {EvictionRule{1, 1, 2, true}};
 constexpr size_t kUnguided = 2;
+// With other micro-batches, how often a rule's budget for one of them is halved.
+constexpr int kEvictionHalvings = 6;
+
 // Rules for budgets on the way to other answers.
 constexpr size_t kEvictionsOnTheWay = 2;
 
@@ -76,8 +79,15 @@ constexpr int64_t kNearPeakParts = 256;
 constexpr size_t kSomeOpsOnCurve = 1'500;
 constexpr size_t kManyOpsOnCurve = 20'000;
 
-// A single budget may take longer than one of many.
-CurveWork WorkForOneBudget(CurveWork work, size_t ops) {
+// A single budget may take longer than one of many. With other micro-batches, no program follows,
+// so cuts and evictions get the work of normal effort.
+CurveWork WorkForOneBudget(CurveWork work, size_t ops, const OtherMicroBatches& others) {
+  if (others.count > 0) {
+    work.cuts = std::max(work.cuts, kNormalCurve.cuts);
+    work.moments = std::max(work.moments, kNormalCurve.moments);
+    work.evictions = std::max(work.evictions, kNormalCurve.evictions);
+    work.scaled_cuts = std::max(work.scaled_cuts, kNormalCurve.scaled_cuts);
+  }
   if (ops > kManyOpsOnCurve) {
     work.moments = std::min(work.moments, 4);
     work.evictions = std::min(work.evictions, 4);
@@ -181,7 +191,7 @@ bool TradeOffCurve::Offer(const Runs& runs) {
 bool TradeOffCurve::OfferOne(Runs runs) {
   const Result<Simulation> simulation = simulator_.Run(runs);
   CKPLAN_CHECK(simulation.ok(), "cuts and evictions make valid plans");
-  const int64_t peak = simulation->peak.count();
+  const int64_t peak = simulation->peak.count() + BytesOfOthers(problem_->flat(), runs);
   const int64_t overhead = simulation->cost.count() - problem_->flat().total_cost;
   last_peak_ = peak;
   if (problem_->rules() != nullptr && !Satisfies(*problem_->rules(), runs)) return false;
@@ -314,12 +324,13 @@ std::optional<std::pair<int32_t, int64_t>> TradeOffCurve::FindMissingMoment(int6
   });
   if (!fitting) return std::nullopt;
   const StepView view = ViewSteps(problem_->graph(), order_, *fitting);
-  const std::optional<size_t> top = TopAbove(view, budget, [&](size_t step) {
+  const int64_t left = budget - BytesOfOthers(problem_->flat(), *fitting);
+  const std::optional<size_t> top = TopAbove(view, left, [&](size_t step) {
     return view.position[step] < static_cast<int32_t>(order_.size()) &&
            !HasMomentAt(view.position[step]);
   });
   if (!top) return std::nullopt;
-  return std::pair(view.position[*top], view.bytes[*top] - budget);
+  return std::pair(view.position[*top], view.bytes[*top] - left);
 }
 
 bool TradeOffCurve::AddMoments(const std::map<int32_t, int64_t>& excess, const CurveWork& work) {
@@ -359,6 +370,35 @@ void TradeOffCurve::PickMoments(const std::vector<Question>& questions, const Cu
   }
 }
 
+// Evicts by one rule, guided by the last cut or by nothing, and offers the plans. Returns whether
+// there is one. With other micro-batches, the budget that is left for one depends on what the plan
+// saves: as little as the cut if all else is dropped after the loss, or else it is bisected.
+bool TradeOffCurve::EvictBy(const EvictionRule& rule, int64_t budget,
+                            const std::vector<bool>& kept) {
+  const RunProblem& flat = problem_->flat();
+  EvictionRule now = rule;
+  const auto evict = [&](int64_t left) {
+    const std::optional<Runs> runs = EvictedAround(flat, order_, left, now, kept);
+    if (runs) Offer(*runs);
+    return runs.has_value();
+  };
+  if (flat.others.count == 0) return evict(budget);
+  if (!kept.empty()) {
+    now.drops_at_loss = true;
+    evict(budget - network_->BytesOfOthers());
+    now.drops_at_loss = false;
+  }
+  if (!evict(budget)) return false;
+  if (last_peak_ <= budget) return true;
+  int64_t low = budget / (flat.others.count + 1);  // A micro-batch saves at most its peak.
+  int64_t high = budget;
+  for (int i = 0; i < kEvictionHalvings; ++i) {
+    const int64_t middle = low + (high - low) / 2;
+    (evict(middle) && last_peak_ > budget ? high : low) = middle;
+  }
+  return true;
+}
+
 // Evicts with the first few rules, guided by the last cut, and with a few unguided ones, until the
 // question is settled.
 void TradeOffCurve::EvictAt(const Question& question, bool has_prices, const CurveWork& work) {
@@ -368,11 +408,7 @@ void TradeOffCurve::EvictAt(const Question& question, bool has_prices, const Cur
   bool has_any = false;
   const auto try_rules = [&](std::span<const EvictionRule> tried, const std::vector<bool>& kept) {
     for (const EvictionRule& rule : tried) {
-      const std::optional<Runs> runs =
-          EvictedAround(problem_->flat(), order_, question.budget, rule, kept);
-      if (!runs) continue;
-      has_any = true;
-      Offer(*runs);
+      has_any |= EvictBy(rule, question.budget, kept);
       if (IsSettled(question)) return;
     }
   };
@@ -380,7 +416,8 @@ void TradeOffCurve::EvictAt(const Question& question, bool has_prices, const Cur
   if (has_prices) {
     const auto base = static_cast<size_t>(
         std::lower_bound(moments_.begin(), moments_.end(), peak_moment_) - moments_.begin());
-    try_rules(all.first(std::min(rules, all.size())), network_->FindKeptAt(base));
+    try_rules(all.first(std::min(rules, all.size())),
+              network_->FindKeptAt(network_->DearestLevel(base)));
   }
   if (IsSettled(question) || (rules == 1 && (has_any || !question.is_read))) return;
   try_rules(all.first(std::min(rules, kUnguided)), {});
@@ -388,10 +425,22 @@ void TradeOffCurve::EvictAt(const Question& question, bool has_prices, const Cur
   if (!has_any && order_.size() <= kManyOpsOnCurve) try_rules(kDeepEvictions, {});
   const bool is_small = work.has_all_rules && order_.size() <= kFewCurveOps;
   if (!question.is_read || (has_any && !is_small) || IsSettled(question)) return;
+  if (problem_->flat().others.count > 0) return;
   const std::optional<Runs> runs =
       BestEviction(problem_->flat(), order_, question.budget, FirstRuns::kKeepOrder,
                    order_.size() <= kAllRulesOps ? EvictionRules() : all);
   if (runs) Offer(*runs);
+}
+
+// With other micro-batches, drops what the last cut does not keep after the loss.
+void TradeOffCurve::EvictAroundCut(int64_t budget) {
+  const std::vector<bool> kept = network_->FindKeptAt(network_->DearestLevel(0));
+  const int64_t left = budget - network_->BytesOfOthers();
+  for (EvictionRule rule : std::span(kEvictions).first(kEvictionsOnTheWay)) {
+    rule.drops_at_loss = true;
+    const std::optional<Runs> runs = EvictedAround(problem_->flat(), order_, left, rule, kept);
+    if (runs) Offer(*runs);
+  }
 }
 
 void TradeOffCurve::Round(const Question& question, const CurveWork& work) {
@@ -406,7 +455,9 @@ void TradeOffCurve::Round(const Question& question, const CurveWork& work) {
   if (has_prices && question.is_read) {
     CutAtMultiples(prices, work.scaled_cuts, [&] {
       OfferExpanded();
-      return last_peak_ <= budget;
+      const bool fits = last_peak_ <= budget;
+      if (problem_->flat().others.count > 0) EvictAroundCut(budget);
+      return fits;
     });
   }
   const PlanOnCurve* const best = BestWithin(budget);
@@ -431,7 +482,7 @@ void TradeOffCurve::Trace(const CurveWork& asked) {
 }
 
 void TradeOffCurve::Read(int64_t budget, const CurveWork& asked, std::optional<int64_t> enough) {
-  const CurveWork work = WorkForOneBudget(asked, order_.size());
+  const CurveWork work = WorkForOneBudget(asked, order_.size(), problem_->flat().others);
   Question question = Ask(budget, work);
   question.enough = enough;
   question.is_read = true;

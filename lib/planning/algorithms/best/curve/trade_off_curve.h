@@ -14,6 +14,8 @@
 // plan exceeds the budget between the moments, a new moment is added. What the cut keeps then
 // guides an eviction (cut_rounding.h), whose plans fit.
 //
+// With other micro-batches in flight, peaks include their bytes, in plans and in bounds.
+//
 // Plans and lines are only ever added, so an answer never gets worse. Work is counted in cuts and
 // plans, so the same questions in the same order get the same answers everywhere.
 #pragma once
@@ -28,6 +30,7 @@
 
 #include "lib/planning/algorithms/best/curve/nested_network.h"
 #include "lib/planning/algorithms/best/curve/price_master.h"
+#include "lib/planning/algorithms/best/eviction.h"
 #include "lib/planning/plan/certificate.h"
 #include "lib/planning/plan/curve_point.h"
 #include "lib/problem/graph/joint_graph.h"
@@ -132,6 +135,8 @@ class TradeOffCurve {
   bool FitsAtMoments(int64_t budget) const;
   void CutAtMultiples(const std::vector<double>& prices, int cuts,
                       const std::function<bool()>& fits);
+  bool EvictBy(const EvictionRule& rule, int64_t budget, const std::vector<bool>& kept);
+  void EvictAroundCut(int64_t budget);
   void EvictAt(const Question& question, bool has_prices, const CurveWork& work);
   void Round(const Question& question, const CurveWork& work);
   void Answer(const Question& question, const CurveWork& work);
