@@ -6,7 +6,7 @@
 #include <ctime>
 
 #include "lib/files/model/model_impl.h"
-#include "lib/files/model/testing_proto.h"
+#include "lib/files/model/testing/proto.h"
 #include "lib/problem/graph/tensor_graph.h"
 
 namespace ckplan {
