@@ -152,8 +152,8 @@ TEST_CASE("shared library: without it, or without python3, the message says what
   CHECK(missing.error().code == ErrorCode::kUnsupported);
   CHECK(missing.error().message ==
         "cuDNN 9 was not found: no libcudnn.so.9 on the loader's path, in a CUDA toolkit or in an "
-        "environment of Python or conda; install it (pip install nvidia-cudnn-cu13), or name its "
-        "folder in CKEXEC_CUDA_PATH");
+        "environment of Python or conda; install it (pip install nvidia-cudnn-cu13), or set "
+        "CKEXEC_CUDA_PATH to its folder");
 }
 
 TEST_CASE("shared library: what a library needs and the machine lacks is named") {
