@@ -195,7 +195,7 @@ class OffloadPlanSearch : public PlanSearch {
       : graph_(problem.step.joint()),
         simulator_(problem.step),
         limits_(OffloadLimitsOf(problem)),
-        effort_(problem.request.effort == SearchEffort::kQuick ? kGlanceOffloadEffort
+        effort_(problem.request.effort == SearchEffort::kQuick ? kBriefOffloadEffort
                                                                : kQuickOffloadEffort),
         bound_{Bytes(LargestNeed(graph_)), PeakProof::kWorkingSet, BoundScope::kAnyOrder} {}
 
