@@ -51,8 +51,8 @@ struct AblateRequest {
 CommandLine AblateCommandLine(AblateRequest* request) {
   CommandLine line("ckbench ablate",
                    "ckbench ablate testdata/models/resnet50.onnx -D N=8 --format md",
-                   "Plans with best at 70, 50 and 35 % of the memory without one technique after "
-                   "another, and prints what each is worth.");
+                   "Plans with best at 70, 50 and 35 % of the memory, turning off one technique at "
+                   "a time, and prints what each is worth.");
   line.Positionals("FILE", "models or graphs", &request->files);
   request->flags.Add(line, "dims");
   request->flags.Add(line, "cost_model");
@@ -157,10 +157,9 @@ Result<ExitCode> RunAblate(std::vector<std::string> arguments) {
     AddLosses(ExpandTensorGraph(step.forward()), step.cost(), WorkOf(wanted.effort), &found);
   }
   progress.Clear();
-  CKPLAN_RETURN_IF_ERROR(PrintTable(
-      TableOf(found), request.format, screen,
-      "\nadded, bound: in per cent of a step, against all techniques; at 70, 50 and 35 % "
-      "of the memory\n"));
+  CKPLAN_RETURN_IF_ERROR(PrintTable(TableOf(found), request.format, screen,
+                                    "\nadded, bound: percent of a step, relative to all "
+                                    "techniques; at 70, 50 and 35 % of the memory\n"));
   return ExitCode::kOk;
 }
 

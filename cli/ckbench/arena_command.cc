@@ -33,9 +33,9 @@ struct Setting {
 };
 
 CommandLine ArenaCommandLine(ArenaRequest* request) {
-  CommandLine line(
-      "ckbench arena", "ckbench arena testdata/arena/A.csv --format md",
-      "Places the buffers of benchmark files within a capacity, and prints the work that takes.");
+  CommandLine line("ckbench arena", "ckbench arena testdata/arena/A.csv --format md",
+                   "Places the buffers of benchmark files within a capacity, and prints how much "
+                   "work that takes.");
   line.Positionals("FILE", "CSV files of minimalloc, with the columns id,lower,upper,size",
                    &request->files);
   line.Value("--capacity", "SIZE", "capacity for all buffers (default 1MiB)", &request->capacity);

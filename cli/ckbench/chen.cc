@@ -57,27 +57,25 @@ Result<int64_t> AddedTime(const TensorGraph& graph, const char* algorithm) {
 }
 
 constexpr const char* kTitanTimeNote =
-    "The search weighs memory alone, so how much is computed again differs from network to "
-    "network; "
-    "and where memory limits an operation, backward takes less than twice as long as forward.";
+    "The search only considers memory, so the amount of recomputation varies between networks; and "
+    "backward takes less than twice as long as forward for operations limited by memory bandwidth.";
 constexpr const char* kTitanCommandNote =
     "Empty: only a GPU can fill it in. The plans: `ckbench graph resnet-1001 > resnet.json`, then "
     "`ckplan resnet.json --algo chen-search -o plan.json`; for Fig. 6b and 7 `ckbench graph "
-    "lstm-64 > lstm.json`, then `ckplan lstm.json --algo chen-frontier -o plan.json`. A step needs "
-    "a model, which these graphs are not. The deepest residual network of the repository is "
-    "measured by `ckplan testdata/models/resnet152.onnx -D N=32 --algo chen-search --align 256 -o "
-    "plan.json` and `ckexec validate testdata/models/resnet152.onnx --plan plan.json --backend "
+    "lstm-64 > lstm.json`, then `ckplan lstm.json --algo chen-frontier -o plan.json`. These graphs "
+    "aren't models, so they cannot be run. To measure the deepest residual network of the "
+    "repository, run `ckplan testdata/models/resnet152.onnx -D N=32 --algo chen-search --align 256 "
+    "-o plan.json` and `ckexec validate testdata/models/resnet152.onnx --plan plan.json --backend "
     "cuda`, whose report has the driver's peak and the times of both steps.";
 
 Result<FigureTable> ChenTimeTable(const std::string& models) {
   FigureTable table;
   table.title = "Figure 7, time by the cost model";
   table.intro =
-      "What `chen-search` takes above a step that keeps everything, by the cost model of the "
-      "paper's device (`--cost flops:titan-x-12g`), batch 32, images of 224 x 224, for the "
-      "residual networks of `testdata/models`; and `chen-frontier` for the LSTM of Fig. 6, by "
-      "costs "
-      "of 10 for a product and 1 for all else. The paper's 30 % is of both its networks.";
+      "Time that `chen-search` adds to a step for the residual networks of `testdata/models`, by "
+      "the cost model of the paper's device (`--cost flops:titan-x-12g`), with batch 32 and images "
+      "of 224 x 224; and that `chen-frontier` adds for the LSTM of Fig. 6, where a product costs "
+      "10 and everything else 1. The paper reports 30 % for both of its networks.";
   const auto add = [&](const char* subject, const char* how, int64_t ours) {
     Figure figure;
     figure.subject = subject;
@@ -104,7 +102,7 @@ Result<FigureTable> ChenTimeTable(const std::string& models) {
 FigureTable ChenMeasuredTable() {
   FigureTable table;
   table.title = "Figures 5b, 6b and 7, measured";
-  table.intro = "On a Titan X: all memory that `nvidia-smi` reports, and the time of a step.";
+  table.intro = "On a Titan X: the memory that `nvidia-smi` reports, and the time of a step.";
   const auto add = [&](const char* subject, const char* how, FigureUnit unit, int64_t paper) {
     Figure figure;
     figure.subject = subject;
@@ -235,29 +233,25 @@ int64_t ExponentSteps(Bytes few, Bytes many, int64_t work_few, int64_t work_many
 
 constexpr const char* kDepthIntro =
     "Memory of feature maps and their gradients by static allocation, batch 32, images of 224 x "
-    "224: pre-activation bottleneck "
-    "networks with as many units in each of the four stages. In place are results and gradients of "
-    "elementwise operations. All but the last two curves keep "
-    "everything; drop bn-relu is "
-    "`chen-drop-bn-relu`, which keeps the results of poolings, the sublinear plan `chen-search`, "
-    "both with sharing. After sharing come graph colouring, which section 3 names as the way that "
-    "costs O(n^2) (here the largest first, in place as in sharing), and the arena of plan files, "
-    "in "
-    "which each gradient has memory of its own. The paper gives numbers for 1,000 layers alone. "
-    "The exponent is that of memory ~ depth^exponent between 200 and 1,001 layers. Time is counted "
-    "as 10 for a convolution or a product and 1 for all else, backward as twice that; the paper's "
-    "30 % (section 5.4) is measured.";
+    "224: pre-activation bottleneck networks with equally many units in each of the four stages. "
+    "Elementwise operations and their gradients run in place. Only the last two curves recompute: "
+    "drop bn-relu is `chen-drop-bn-relu`, which keeps the results of poolings, and the sublinear "
+    "plan is `chen-search`; both share memory. The rows after sharing show graph colouring, the "
+    "O(n^2) method of section 3 (here largest first, in place as in sharing), and the arena of "
+    "plan files, where each gradient has its own memory. The paper gives numbers only for 1,000 "
+    "layers. The exponent is that of memory ~ depth^exponent between 200 and 1,001 layers. A "
+    "convolution or product costs 10 and everything else 1; backward costs twice as much. The "
+    "paper's 30 % (section 5.4) was measured.";
 
 constexpr const char* kSublinearNote =
-    "\"Less than 7GB\" is what a device reported, with parameters and workspaces; ours are feature "
-    "maps and gradients alone.";
+    "\"Less than 7GB\" was reported by a device and includes parameters and workspaces; ours "
+    "counts only feature maps and gradients.";
 constexpr const char* kForwardNote =
-    "Section 5.4's \"double forward cost\", of a forward pass. What stays in memory at the ends of "
-    "segments, and the last segment, "
-    "need not be computed again.";
+    "Section 5.4's \"double forward cost\", as a share of a forward pass. The ends of segments and "
+    "the last segment stay in memory, so they aren't recomputed.";
 constexpr const char* kFactorNote =
-    "\"A factor of two to three\" is read from a log-scale figure. Without optimization, ours "
-    "counts each gradient in full.";
+    "\"A factor of two to three\" was read from a log-scale figure. Without optimization, ours "
+    "counts every gradient in full.";
 
 void AddResidualCurves(FigureTable* table, int64_t depth, const Curves& curves) {
   const std::string subject = fmt::format("ResNet, {} layers", depth);
@@ -311,18 +305,16 @@ Result<FigureTable> ResidualTable() {
 
 constexpr const char* kLstmIntro =
     "An LSTM of 4 layers and 1,024 hidden units, batch 64, 50 inputs and a softmax over 5,000 "
-    "classes at each step of time. The cell "
-    "is spelled out in single operations, as in MXNet. An unrolled network has no splitting "
-    "vertices, for the states of all layers "
-    "go from step to step; so the sublinear plan is `chen-frontier`, which cuts between steps of "
-    "time and keeps all states there: 1, 2, 4, ... segments, "
-    "whichever need the least memory. The gradients of weights are no feature maps, and are left "
-    "out but where a row says so: then there is one of each weight for every step of time, and in "
-    "place one in all, to which each step adds (\"inplace optimization in our experiment enables "
-    "direct addition of weight gradient to a single memory cell\").";
+    "classes at each time step. The cell consists of single operations, as in MXNet. An unrolled "
+    "network has no splitting vertices, because each time step passes the states of all layers on "
+    "to the next. The sublinear plan is therefore `chen-frontier`, which cuts between time steps "
+    "and keeps all states there, with the number of segments (1, 2, 4, ...) that needs the least "
+    "memory. Gradients of weights aren't feature maps, so only the rows that say so count them: "
+    "one gradient per weight and time step or, in place, one per weight (\"inplace optimization in "
+    "our experiment enables direct addition of weight gradient to a single memory cell\").";
 constexpr const char* kLstmNote =
-    "\"More than 4x\". The factor grows with the number of steps; section 5.3 names 64, and Fig. 6 "
-    "draws several.";
+    "\"More than 4x\". The factor grows with the number of time steps: section 5.3 has 64, Fig. 6 "
+    "several.";
 
 Result<FigureTable> LstmTable() {
   FigureTable table;

@@ -38,9 +38,8 @@ struct Network {
 };
 
 constexpr const char* kInceptionWhy =
-    "The exporter has joined the concatenations inside two blocks with the ones around them. With "
-    "those (196,608 elements) and the "
-    "dropout as tensors the ratio is 0.2399.";
+    "The exporter merged the concatenations inside two blocks with those around them. If these "
+    "(196,608 elements) and the dropout are counted as tensors, the ratio is 0.2399.";
 
 constexpr std::array kFengNetworks = {
     Network{"alexnet", "AlexNet", 5787, 1024, 3550, 3108, 2620, 7380, 388, 519, 0, true},
@@ -62,17 +61,15 @@ constexpr std::array kFengNetworks = {
 };
 
 constexpr const char* kIntro =
-    "Ours / regular: the least memory by Eq. 1 (`feng-acg`) over the memory of all tensors, the "
-    "input and the output of the network "
-    "counted in both. Every vertex is a tensor and every edge an operation that is not done in "
-    "place; statistics are no tensors, a "
-    "sum is one beside what it adds, dropout is done in place. As in the torchvision of 2018, VGG "
-    "and AlexNet have no adaptive "
-    "pooling, and a DenseNet concatenates step by step. One image of 224 x 224, for Inception v3 "
-    "of 300 x 300. AlexNet, the ResNets and the DenseNets agree by this count. The VGGs, plain "
-    "chains too, do not: their notes have the derivation. Leaving out the ends, counting the "
-    "flattened tensor or the ReLUs of the linear layers, or leaving out the linear layers does not "
-    "give the paper's four figures either.";
+    "Ours / regular: the least memory by Eq. 1 (`feng-acg`) divided by the memory of all tensors; "
+    "both include the network's input and output. Every vertex is a tensor, and every edge an "
+    "operation that does not run in place. Statistics don't count as tensors, the result of a sum "
+    "does, and dropout runs in place. As in torchvision of 2018, VGG and AlexNet have no adaptive "
+    "pooling, and DenseNets concatenate step by step. One image of 224 x 224 (Inception v3: 300 x "
+    "300). AlexNet, the ResNets and the DenseNets agree. The VGGs, although plain chains, do not; "
+    "their notes show the calculation. The paper's four figures don't result from leaving out the "
+    "input and output, counting the flattened tensor or the ReLUs of the linear layers, or leaving "
+    "out the linear layers either.";
 
 // What Eq. 1 gives, in bytes.
 struct Ratio {
@@ -136,8 +133,8 @@ std::string Derivation(const Ratio& ratio) {
   constexpr int64_t kElement = 4;
   const auto elements = [](Bytes bytes) { return Grouped(bytes.count() / kElement); };
   return fmt::format(
-      "({0} + {2}) / ({1} + {2}) elements: the optimum of Eq. 1 over all tensors, with the input "
-      "and the output added to both; 0.{3:04d} without them.",
+      "({0} + {2}) / ({1} + {2}) elements: the optimum of Eq. 1 over all tensors, both with the "
+      "input and output; 0.{3:04d} without them.",
       elements(ratio.best), elements(ratio.inner), elements(ratio.ends),
       ratio.steps_without_ends());
 }
@@ -168,14 +165,14 @@ Result<FigureTable> TheoreticalTable(const std::string& models) {
 }
 
 constexpr const char* kRegularNote =
-    "The paper's is what two runs, at different batches, differ by: besides tensors, workspaces of "
-    "convolutions and the unused parts of the allocator's blocks, as far as they grow with the "
-    "batch.";
+    "The paper's is the difference of two runs with different batches. Besides tensors, it "
+    "includes what grows with the batch of convolution workspaces and of the unused parts of the "
+    "allocator's blocks.";
 
 constexpr const char* kRoundNote =
-    "The paper's section 1 says \"around 5000 MB\" of the network and the batch of which its own "
-    "Table 1 says 3,812. It does not say what the first includes; parameters, their gradients and "
-    "the driver's context are left out of the second.";
+    "For the same network and batch, the paper's section 1 says \"around 5000 MB\" and its Table 1 "
+    "says 3,812. It does not say what the first includes; the second excludes parameters, their "
+    "gradients and the driver's context.";
 
 std::string FengSubject(const Network& network) {
   return fmt::format("{}, batch {}", network.name, network.batch);
@@ -201,10 +198,10 @@ Result<FigureTable> RegularTable(const std::string& models) {
   FigureTable table;
   table.title = "Table 1, regular training";
   table.intro =
-      "As in the paper, r2 - r1: what twice the batch needs more than the batch. Here it is the "
-      "simulated peak of keeping everything under `--autograd torch`, with the input, parameters "
-      "and their gradients; these last two do not grow, and drop out. The paper's MB are taken as "
-      "MiB, which fit nearly all of them; 10^6 bytes fit few.";
+      "As in the paper, r2 - r1: how much more memory twice the batch needs. Ours is the simulated "
+      "keep-all peak with `--autograd torch` and the input; parameters and their gradients cancel "
+      "out. We read the paper's MB as MiB, which match nearly all of its figures; 10^6 bytes match "
+      "few.";
   for (const Network& network : kFengNetworks) {
     CKPLAN_ASSIGN_OR_RETURN(const Bytes once, RegularNeed(models, network, network.batch));
     CKPLAN_ASSIGN_OR_RETURN(const Bytes twice, RegularNeed(models, network, 2 * network.batch));
@@ -222,23 +219,23 @@ Result<FigureTable> RegularTable(const std::string& models) {
 }
 
 constexpr const char* kFengTimeNote =
-    "A plan of ours does not run again what it has kept, nor the last segment; "
-    "`torch.utils.checkpoint` runs every segment again to its end (the row \"forward twice\").";
+    "Our plans recompute neither kept results nor the last segment; `torch.utils.checkpoint` runs "
+    "every whole segment again (the row \"forward twice\").";
 constexpr const char* kFengForwardNote =
-    "The cost model lets every operation reach the peak rate of arithmetic or of memory, so that "
-    "forward takes at least half as long as backward; the paper's is measured. Its 53 % for "
-    "DenseNet201 stand beside 32 to 36 % for its other DenseNets.";
+    "The paper's is measured. In the cost model every operation reaches the device's peak rate of "
+    "arithmetic or memory, so forward takes at least half as long as backward. The paper has 53 % "
+    "for DenseNet201, but 32 to 36 % for its other DenseNets.";
 
 // Computes by how much longer a step with the plan of feng-acg takes.
 Result<FigureTable> FengTimeTable(const std::string& models) {
   FigureTable table;
   table.title = "Time added to a step, modelled";
   table.intro =
-      "The texts of 2018 and 2019 have no times. The paper's later version (CVPR 2021; the table "
-      "of github.com/lordfjw/OptimalGradCheckpointing) has those of regular and of checkpointed "
-      "training at the same batches, on a GPU that it does not name. Ours is not measured: it is "
-      "the cost model of a GeForce RTX 2080 Ti (`--cost flops:rtx2080ti-11g`) for the plan of "
-      "`feng-acg`, and for running all of the forward pass twice.";
+      "The versions of 2018 and 2019 have no times. The later one (CVPR 2021; see the table in "
+      "github.com/lordfjw/OptimalGradCheckpointing) has times of regular and checkpointed training "
+      "at the same batches, on an unnamed GPU. Ours are predictions for a GeForce RTX 2080 Ti "
+      "(`--cost flops:rtx2080ti-11g`), for the plan of `feng-acg` and for running the whole "
+      "forward pass twice.";
   for (const Network& network : kFengNetworks) {
     CKPLAN_ASSIGN_OR_RETURN(const TensorGraph loaded,
                             LoadPaperModel(models, network.model, network.batch, Autograd::kMinimal,
@@ -273,8 +270,8 @@ FigureTable MeasuredTable() {
   FigureTable table;
   table.title = "Table 1, measured ratio";
   table.intro =
-      "What Chen's algorithm and re-forwarding need on a device, in MB, taken as MiB as above, and "
-      "the memory of re-forwarding over that of regular training.";
+      "Memory of Chen's algorithm and of re-forwarding on a device, in MB, which we read as MiB, "
+      "and re-forwarding's share of the memory of regular training.";
   for (const Network& network : kFengNetworks) {
     const auto add = [&](const char* how, FigureUnit unit, int64_t paper) {
       Figure figure;

@@ -45,15 +45,15 @@ constexpr std::array kTimes = {
 };
 
 constexpr const char* kPeakRateNote =
-    "The paper's is measured. The cost model lets every operation reach the peak rate of "
-    "arithmetic or of memory, which those of a device do not.";
+    "The paper's is measured. In the cost model every operation reaches the device's peak rate of "
+    "arithmetic or memory, unlike on a real device.";
 constexpr const char* kSegmentNote =
-    "`torch.utils.checkpoint` runs a segment again to its end, the checkpoint included: all of the "
-    "forward pass (the row below). A plan of ours does not run what it has kept.";
+    "`torch.utils.checkpoint` runs each whole segment again, including its checkpoint, and so the "
+    "whole forward pass (the row below). Our plans don't recompute kept results.";
 constexpr const char* kAlexNetNote =
-    "What is added takes about as long as in the paper: 4 to 6 ms at b=128, where the paper has 8, "
-    "and 133 to 194 ms at b=4096, where it has 148. But the rest of the paper's step takes twice "
-    "as long as by peak rates, so this is a smaller share of it.";
+    "The added time is about that of the paper: 4 to 6 ms at b=128 (paper: 8), and 133 to 194 ms "
+    "at b=4096 (paper: 148). It is a smaller share in the paper, whose step takes twice as long as "
+    "at peak rates.";
 constexpr const char* kHongCommandNote =
     "Empty: only a GPU can fill it in. For each algorithm `ckplan testdata/models/vgg19.onnx -D "
     "N=128 --granularity layer --algo hong-linear --align 256 -o plan.json`, then `ckexec validate "
@@ -103,13 +103,13 @@ Result<Done> AddModelled(const std::string& models, const TimeRow& row, FigureTa
 }
 
 constexpr const char* kUnexplainedNote =
-    "At b=400 Algorithm 6 takes 22 % longer than Algorithm 3, which the paper leaves open: \"we "
-    "will investigate its reason in the future\".";
+    "At b=400 Algorithm 6 takes 22 % longer than Algorithm 3, which the paper does not explain: "
+    "\"we will investigate its reason in the future\".";
 constexpr const char* kGrowthNote =
-    "By the cost model a step grows with its batch, by 4.2 % from b=384 to b=400. The paper's "
-    "measured one grows by 2.0 %.";
+    "In the cost model, the time of a step is proportional to the batch: it grows by 4.2 % from "
+    "b=384 to b=400. The paper measured 2.0 %.";
 
-// The batches at which PyTorch has no room: by how much longer a step takes than at b=256.
+// Batches too large for PyTorch: how much longer a step takes than at b=256.
 Result<Done> AddGrowth(const std::string& models, FigureTable* table) {
   const auto is_base = [](const TimeRow& row) { return row.network == 0 && row.batch == 256; };
   const TimeRow& base = *std::find_if(kTimes.begin(), kTimes.end(), is_base);
@@ -153,10 +153,10 @@ Result<FigureTable> HongModelledTimeTable(const std::string& models) {
   FigureTable table;
   table.title = "Table 3, time of a step by the cost model";
   table.intro =
-      "Forward, backward and what is recomputed, by the cost model of the paper's device (`--cost "
-      "flops:rtx3090-24g`), for the paper's checkpoints: what PyTorch without checkpoints takes, "
-      "and by how much the others are above it. At the batches at which PyTorch ran out of "
-      "memory it is by how much each step takes longer than its own at b=256.";
+      "Forward, backward and recomputation with the paper's checkpoints, by the cost model of its "
+      "device (`--cost flops:rtx3090-24g`): the time of PyTorch without checkpoints, and how much "
+      "more the others take. At batches where PyTorch ran out of memory, the rows show how much "
+      "longer each step takes than its own at b=256.";
   for (const TimeRow& row : kTimes) {
     if (row.keep_all == kRanOut) continue;
     CKPLAN_RETURN_IF_ERROR(AddModelled(models, row, &table));
@@ -170,8 +170,8 @@ FigureTable HongMeasuredTimeTable() {
   FigureTable table;
   table.title = "Table 3, time of a step, measured";
   table.intro =
-      "The paper's are of a GeForce RTX 3090, the mean over an epoch of ImageNet. "
-      "Where it ran out of memory, \"OOM\", there is its 24 GiB for a time.";
+      "The paper's are means over an epoch of ImageNet on a GeForce RTX 3090. Where it ran out of "
+      "memory (\"OOM\"), its 24 GiB stand in place of a time.";
   for (const TimeRow& row : kTimes) {
     const auto add = [&](const char* how, int64_t paper) {
       Figure figure;
@@ -253,7 +253,7 @@ Result<Choices> Choose(const HongLayers& layers) {
   return choices;
 }
 
-// The objective of a set that a rule gives: nothing was minimised.
+// For sets chosen by a rule, which minimises nothing: only sets of equal size count as ties.
 Bytes NoObjective(const LayerList&, const LayerPositions& checkpoints) {
   return Bytes(static_cast<int64_t>(checkpoints.size()));
 }
@@ -262,12 +262,10 @@ Result<FigureTable> SetTable(const std::string& models) {
   FigureTable table;
   table.title = "Table 2, checkpoint sets";
   table.intro =
-      "Layers as in Fig. 3 and 4, by number: a convolution or a linear layer with its ReLU is one, "
-      "a pooling is its own; "
-      "AdaptiveAvgPool, Flatten and Dropout are left out for VGG-19 and kept for AlexNet. The sets "
-      "do not depend on the batch. "
-      "A tie has the same objective as the paper's set: Eq. 12 for Algorithm 6, Eq. 6 for "
-      "Algorithm 3 and the ACG solver.";
+      "Layers are numbered as in Fig. 3 and 4: a convolution or linear layer and its ReLU form one "
+      "layer, a pooling another. VGG-19 is without AdaptiveAvgPool, Flatten and Dropout; AlexNet "
+      "has them. The sets do not depend on the batch. A tie has the same objective as the paper's "
+      "set: Eq. 12 for Algorithm 6, Eq. 6 for Algorithm 3 and the ACG solver.";
   for (const HongNetwork& network : HongNetworks()) {
     CKPLAN_ASSIGN_OR_RETURN(const HongLayers layers, LoadHongLayers(models, network, 128));
     CKPLAN_ASSIGN_OR_RETURN(const Choices ours, Choose(layers));
@@ -288,9 +286,9 @@ Result<FigureTable> SetTable(const std::string& models) {
 }
 
 constexpr const char* kRtx3090Note =
-    "Eq. 12 counts tensors. The device also holds the driver's context, workspaces of convolutions "
-    "and the unused parts of the allocator's blocks: with 18,511 MiB of tensors, at b=320, it "
-    "still had room, with these it had none.";
+    "Eq. 12 counts only tensors. The device also holds the driver's context, convolution "
+    "workspaces and the unused parts of the allocator's blocks: 18,511 MiB of tensors (b=320) "
+    "still fit, these did not.";
 
 void AddPeak(const std::string& subject, const char* how, Bytes ours, int64_t paper,
              const char* note, FigureTable* table) {
@@ -308,14 +306,12 @@ void AddPeak(const std::string& subject, const char* how, Bytes ours, int64_t pa
 }
 
 constexpr const char* kIndicesNote =
-    "The list holds the layers' results alone. PyTorch also saves the indices of a pooling, 8 "
-    "bytes an element; here the first "
-    "pooling lies inside the segment that decides the peak.";
+    "The list contains only the layers' results. PyTorch also saves the indices of poolings, 8 "
+    "bytes per element, and the first pooling is in the segment with the peak.";
 constexpr const char* kPhaseNote =
-    "`--autograd torch` has dropout masks of 4 bytes an element, as PyTorch on a CPU; on a GPU "
-    "they take one byte, which is 156 MiB "
-    "less here. And the paper looks at memory at the end of every phase, the simulator at every "
-    "moment.";
+    "Dropout masks take 4 bytes per element with `--autograd torch`, as in PyTorch on a CPU. On a "
+    "GPU they take one byte, which would save 156 MiB here. And the paper reads memory at the end "
+    "of each phase, the simulator at every moment.";
 
 constexpr const char* kGainNote =
     "The text rounds to \"2 GiB\"; the paper's own table gives 1,960 MiB, as ours does.";
@@ -349,10 +345,10 @@ Result<FigureTable> PeakTable(const std::string& models) {
   FigureTable table;
   table.title = "Table 2, peak memory";
   table.intro =
-      "The prediction of Eq. 12 for the paper's checkpoints, with parameters, their gradients and "
-      "momentum; for PyTorch without "
-      "checkpoints the simulated peak under `--autograd torch`. The paper's are measured. Where "
-      "its device ran out of memory, \"OOM\", its figure is that device's 24 GiB.";
+      "The prediction of Eq. 12 for the paper's checkpoints, including parameters, their gradients "
+      "and momentum; for PyTorch without checkpoints, the simulated peak with `--autograd torch`. "
+      "The paper's are measured. Where its device ran out of memory (\"OOM\"), its figure is the "
+      "device's 24 GiB.";
   for (const PeakRow& row : kPeaks) {
     const HongNetwork& network = HongNetworks()[row.network];
     CKPLAN_ASSIGN_OR_RETURN(const HongLayers layers, LoadHongLayers(models, network, row.batch));
@@ -376,8 +372,8 @@ Result<FigureTable> PeakTable(const std::string& models) {
 }
 
 constexpr const char* kPythonNote =
-    "CPU time of one thread on this machine, the mean of many runs; the paper's program is in "
-    "Python, on an Intel Xeon Gold 6226R.";
+    "CPU time of one thread on this machine, the mean of many runs. The paper's program is written "
+    "in Python and ran on an Intel Xeon Gold 6226R.";
 
 }  // namespace
 

@@ -139,21 +139,20 @@ namespace {
 const LayerPositions kFigureSet = {3, 11, 24};  // "Our algorithm" in Fig. 5 to 7.
 
 constexpr const char* kSetNote =
-    "Section 5.2 says that {3,11,24} is what the algorithm returns. By Eq. 12 it needs more than "
-    "the set of Algorithm 6 in Table 2, and as much as {3,6,24} there.";
+    "Section 5.2 says that the algorithm returns {3,11,24}. By Eq. 12 this set needs more than "
+    "Algorithm 6's in Table 2, and as much as {3,6,24} there.";
 
 constexpr const char* kPlainNote =
-    "With a pooling's result as the size of its layer, Eq. 12 has better sets than the paper's, "
-    "and so it has with the convolution's result, or with both: the text does not say which sizes "
-    "it took.";
+    "The paper does not say which sizes it uses. Eq. 12 has better sets than the paper's if the "
+    "size of a layer is that of its pooling's result, of its convolution's result, or of both.";
 constexpr const char* kPlainGainNote =
-    "The paper's is measured, and a round number. Over 12 layers Eq. 12 would not count the "
-    "results of the convolutions at all, so this one is over 15 for both sets.";
+    "The paper's is a measured, rounded number. With 12 layers Eq. 12 would not count the results "
+    "of convolutions, so ours uses 15 layers for both sets.";
 
 constexpr const char* kFirstLayerNote =
     "The paper's 103 and 26 MiB do not follow from its network: 128 images of 64 channels take "
-    "94.5 MiB at 55 x 55 and 22.8 MiB at 27 x 27, with 4 bytes an element. It does not say what "
-    "else is counted.";
+    "94.5 MiB at 55 x 55 and 22.8 MiB at 27 x 27, at 4 bytes per element. It does not say what "
+    "else it counts.";
 
 Figure MebibyteFigure(const char* how, int64_t steps, std::optional<int64_t> paper = {}) {
   Figure figure;
@@ -221,11 +220,10 @@ Result<FigureTable> HongPredictionTable(const std::string& models) {
   table.title = "Figure 5, the prediction over the training phase index";
   table.intro =
       "VGG-19, b=128, checkpoints {3,11,24}: the mean difference between the prediction (Eq. 9 and "
-      "10) and the memory of every phase, "
-      "as a share of the latter, with parameters, gradients and momentum in both. The paper's is "
-      "against what PyTorch reports, "
-      "ours against the simulator: in forward what lives at the end of a phase, in backward the "
-      "most that lives during it. Eq. 12 is without parameters, gradients and momentum.";
+      "10) and the memory of each phase, as a share of that memory; both include parameters, "
+      "gradients and momentum. The paper compares with what PyTorch reports, we compare with the "
+      "simulator: the memory at the end of a forward phase, and the most during a backward phase. "
+      "Eq. 12 excludes parameters, gradients and momentum.";
   CKPLAN_ASSIGN_OR_RETURN(HongLayers layers, LoadHongLayers(models, HongNetworks()[0], 128));
   layers.graph = WithoutStatistics(layers.graph);
   const LayerPositions checkpoints = WithInput(kFigureSet);
@@ -246,9 +244,8 @@ Result<FigureTable> HongPredictionTable(const std::string& models) {
   figure.paper = 28;
   if (figure.NeedsExplanation()) {
     figure.note = table.Note(
-        "The model holds a gradient buffer as large as the segment's largest tensor to the end of "
-        "the segment; the simulator "
-        "holds the gradient that is there.");
+        "The model holds a gradient buffer of the size of the segment's largest tensor until the "
+        "segment ends; the simulator holds only the gradients that exist.");
   }
   table.figures.push_back(std::move(figure));
   const auto objective = [&](const LayerPositions& set) {
@@ -267,9 +264,9 @@ Result<FigureTable> HongComparisonTable(const std::string& models) {
   table.title = "Figure 7, the set of Fig. 5 beside the ACG solver's";
   table.intro =
       "VGG-19, b=128, {3,11,24} and {3,6,24}: the peaks by Eq. 12, with parameters, gradients and "
-      "momentum, and by how much one curve of Eq. 9 and 10 is above the other. \"Both algorithms "
-      "have the same peak\"; one spends \"around 2 GiB more\" on the first half and more of the "
-      "first segment, the other on the rest.";
+      "momentum, and how far one curve of Eq. 9 and 10 is above the other. \"Both algorithms have "
+      "the same peak\"; one needs \"around 2 GiB more\" in more than the first half of the first "
+      "segment, the other in the rest.";
   CKPLAN_ASSIGN_OR_RETURN(const HongLayers layers, LoadHongLayers(models, HongNetworks()[0], 128));
   const LayerPositions ours = WithInput(kFigureSet);
   const LayerPositions acg = WithInput(HongNetworks()[0].acg);
@@ -291,8 +288,7 @@ Result<FigureTable> HongComparisonTable(const std::string& models) {
                        MebibyteSteps(MeanGap(acg_curve, our_curve, 26, 37)), kTwoGib),
         MebibyteFigure("{3,11,24} above {3,6,24}, phases 38 to 42",
                        MebibyteSteps(MeanGap(our_curve, acg_curve, 38, 42)), kTwoGib)}) {
-    if (gap.NeedsExplanation())
-      gap.note = table.Note("\"Around 2 GiB\" is all that the text says.");
+    if (gap.NeedsExplanation()) gap.note = table.Note("The paper only says \"around 2 GiB\".");
     table.figures.push_back(std::move(gap));
   }
   return table;
@@ -300,12 +296,12 @@ Result<FigureTable> HongComparisonTable(const std::string& models) {
 
 Result<FigureTable> HongPlainTable(const std::string& models) {
   FigureTable table;
-  table.title = "Figure 8, AlexNet with its poolings within convolutions";
+  table.title = "Figure 8, AlexNet with poolings merged into convolutions";
   table.intro =
-      "b=128, 12 layers: the convolutions before a pooling are no layers of their own, so their "
-      "results cannot be checkpoints. Peaks are those of Eq. 12, with parameters, gradients and "
-      "momentum. \"Reducing the peak memory usage by 100 MiB compared to the plain AlexNet "
-      "model\" is Fig. 9's set, that of Table 2, against this one.";
+      "b=128, 12 layers: a convolution before a pooling belongs to the pooling's layer, so its "
+      "result cannot be a checkpoint. Peaks are those of Eq. 12, with parameters, gradients and "
+      "momentum. \"Reducing the peak memory usage by 100 MiB compared to the plain AlexNet model\" "
+      "compares Fig. 9's set, that of Table 2, with this one.";
   const HongNetwork& alexnet = HongNetworks()[1];
   CKPLAN_ASSIGN_OR_RETURN(const HongLayers layers, LoadHongLayers(models, alexnet, 128));
   const LayerList plain = WithinNextLayer(layers.list, kPooled);
@@ -331,7 +327,7 @@ Result<FigureTable> HongPlainTable(const std::string& models) {
   const Bytes extended_peak = DynamicObjective(layers.list, WithInput(alexnet.dynamic));
   add("AlexNet, 15 layers", "the same set by Eq. 12", paper_peak + constants);
   add("AlexNet, 15 layers", "Table 2's set by Eq. 12", extended_peak + constants);
-  add("AlexNet, 15 layers", "gained by poolings of their own", paper_peak - extended_peak, 100);
+  add("AlexNet, 15 layers", "saved by separate pooling layers", paper_peak - extended_peak, 100);
   const auto add_result = [&](const char* how, size_t layer, int64_t published) {
     add("AlexNet, 15 layers", how, layers.list.sizes[layer], published);
     table.figures.back().note = table.Note(kFirstLayerNote);

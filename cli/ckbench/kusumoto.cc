@@ -23,32 +23,32 @@ constexpr const char* kKusumotoPaper =
 
 // Why rows on the authors' graphs differ.
 constexpr const char* kMeasuredNote =
-    "The graph is the authors'. Ours counts tensors; the paper's figure is measured on a device, "
-    "with workspaces of convolutions and blocks that are in part empty.";
+    "The graph is the authors'. Ours counts only tensors; the paper measured on a device, with "
+    "convolution workspaces and partly empty blocks.";
 constexpr const char* kGoogleNote =
-    "Counted here, though no vertices: the scale that Chainer's local response normalisation holds "
-    "and its buffer in backward. With them the vanilla run needs what the paper says; what else "
-    "the authors' strategies held is open.";
+    "Ours includes two tensors without vertices: the scale that Chainer's local response "
+    "normalisation holds, and its buffer in backward. With them the vanilla run matches the paper. "
+    "What else the authors' strategies held is unknown.";
 constexpr const char* kBudgetNote =
-    "The plan depends on B, which the paper does not print: `--above` sets it, in percent above "
-    "the least, and with `--above 0` this row changes by 1 to 3 points.";
+    "The plan depends on B, which the paper does not give. `--above` sets it, in percent above the "
+    "least; `--above 0` changes this row by 1 to 3 points.";
 constexpr const char* kEquation2Note =
-    "Eq. 2 keeps a strategy without liveness analysis below B, to which parameters, their "
-    "gradients and the input come. The paper's figure is above that: its B was larger, or its run "
-    "held more than Eq. 2 counts.";
+    "By Eq. 2, a strategy without liveness analysis needs at most B plus parameters, their "
+    "gradients and the input. The paper's figure is above that: either its B was larger, or its "
+    "run held more than Eq. 2 counts.";
 constexpr const char* kChenCutsNote =
-    "The cuts are those of the authors' own program (mksch/Chen.cpp) on this graph, from which the "
-    "paper's figure does not come out.";
+    "The cuts are those of the authors' own program (mksch/Chen.cpp) on this graph, but they don't "
+    "give the paper's figure.";
 constexpr const char* kChenSumsNote =
-    "The cuts are those of the authors' own program. Eq. 2 counts each result of a segment with "
-    "its gradient, and so the inputs of sums and concatenations, which Chainer does not hold.";
+    "The cuts are those of the authors' own program. Eq. 2 counts every result of a segment and "
+    "its gradient, including the inputs of sums and concatenations, which Chainer does not hold.";
 constexpr const char* kK40Note =
-    "A run that found no room in 11.4 GB. The simulator counts tensors alone, each freed with its "
-    "segment; what else the authors' run held there, the paper does not say.";
+    "This run did not fit in the paper's 11.4 GB. The simulator counts only tensors, each freed "
+    "with its segment; the paper does not say what else the authors' run held.";
 
 constexpr const char* kPrintedNote =
-    "The percentage that the paper prints in this cell, which its gigabytes do not give; the row "
-    "above has what they give.";
+    "The percentage as printed in the paper, which contradicts its gigabytes; the row above is "
+    "computed from these.";
 
 // Returns the paper's reduction: the printed percentage, a whole number, if it is consistent with
 // the gigabytes, which have one decimal. Otherwise returns the reduction that the gigabytes give.
@@ -139,7 +139,7 @@ Result<KusumotoPeaks> AddNetwork(const KusumotoNetwork& network, const TensorGra
   const PaperColumns without_columns{network, network.without_liveness, network.without_percent,
                                      without, is_authors};
   const Bytes constants = TotalConstants(graph.constants(), Bytes(0));
-  // Strategies are made for the published graph, and run with what Chainer holds besides.
+  // Strategies are made for the published graph, and run with what Chainer additionally holds.
   const TensorGraph chainer = is_authors ? WithChainerBuffers(by_node) : by_node;
   const TensorGraph run = WithBackwardByInput(chainer);
   Simulator simulator(run);
@@ -168,21 +168,20 @@ FigureTable WithLivenessTable() {
   table.title = "Table 1, graphs and peak memory with liveness analysis";
   table.intro =
       "#V counts the vertices of the graph that the algorithms see. Peaks include parameters, "
-      "their gradients and the input, and are changes relative to ordinary training in "
-      "Chainer, where what backward reads stays until the end of the step. The dynamic "
-      "programs get a budget 5 % above the smallest feasible one of Eq. 2. The paper names the "
-      "smallest, but at that VGG19's memory-centric plans would save 24 % rather than 36 %, so "
-      "its search seems to have ended above it. MC is memory-centric, TC time-centric. A "
-      "convolution costs 10 and everything else 1, at most 2,006 in total (DenseNet161). "
-      "Chen's has no budget: it is `chen-sqrt` with floor(sqrt(c)) segments, where c counts "
-      "the lower sets with a one-vertex boundary, including the empty set and V, as in the "
-      "authors' program. Backward steps are by input (`--backward by-input`), as in that "
-      "program. A segment is recomputed all at once, and liveness frees what it can. The "
-      "paper's percentages are as printed if they agree with its gigabytes, and are computed "
-      "from the gigabytes otherwise. No cost on this page is rounded. Where a graph's total "
-      "cost exceeds 100,000 units, as it does in nanoseconds, the dynamic programs first plan "
-      "with rounded costs, then refine with exact ones until the plan is proven or a limit is "
-      "reached, which the plan reports (docs/algorithms.md).";
+      "their gradients and the input, and are changes relative to ordinary training in Chainer, "
+      "where what backward reads stays until the end of the step. The dynamic programs get a "
+      "budget 5 % above the smallest feasible one of Eq. 2. The paper says it uses the smallest, "
+      "but there VGG19's memory-centric plans would save 24 % rather than 36 %, so its search "
+      "seems to have stopped above it. MC is memory-centric, TC time-centric. A convolution costs "
+      "10 and everything else 1, at most 2,006 in total (DenseNet161). Chen's has no budget: it is "
+      "`chen-sqrt` with floor(sqrt(c)) segments, where c counts the lower sets with a one-vertex "
+      "boundary, including the empty set and V, as in the authors' program. Backward steps are by "
+      "input (`--backward by-input`), as in that program. A segment is recomputed all at once, and "
+      "liveness frees what it can. The paper's percentages are as printed if they agree with its "
+      "gigabytes, and are computed from the gigabytes otherwise. No cost on this page is rounded. "
+      "Where a graph's total cost exceeds 100,000 units, as it does in nanoseconds, the dynamic "
+      "programs first plan with rounded costs, then refine with exact ones until the plan is "
+      "proven or a limit is reached, which the plan reports (docs/algorithms.md).";
   return table;
 }
 
@@ -190,18 +189,18 @@ FigureTable WithoutLivenessTable() {
   FigureTable table;
   table.title = "Table 2, peak memory without liveness analysis";
   table.intro =
-      "The same strategies, with frees a segment at a time (`--no-liveness`), which is Eq. 2 and "
-      "what operations after a cut read of their own results. Where the paper's "
-      "ran out of memory, \">= 11.4 GB\", its figure is by how much that is above its vanilla "
-      "run. Of the percentages printed in this table of the paper only GoogLeNet's follow from "
-      "its gigabytes (VGG19: 5.5 of 7.0 GB, printed as -34 %); those below do, but for the rows "
-      "\"as printed\".";
+      "The same strategies, freeing a segment at a time (`--no-liveness`): Eq. 2, plus the results "
+      "that operations after a cut read of their own. Where the paper's run ran out of memory "
+      "(\">= 11.4 GB\"), its figure compares 11.4 GB with its vanilla run. Of the percentages "
+      "printed in this table of the paper, only GoogLeNet's follow from its gigabytes (VGG19: 5.5 "
+      "of 7.0 GB, printed as -34 %). Ours compares with percentages computed from the gigabytes, "
+      "except in the rows \"as printed\".";
   return table;
 }
 
 constexpr const char* kTimedNote =
-    "CPU seconds of one thread here, for the least budget and the plan; the authors' are those of "
-    "their machine.";
+    "CPU seconds of one thread on this machine, for the least budget and the plan; the authors' "
+    "are from their machine.";
 
 // Times the dynamic programs on the authors' graphs.
 Result<FigureTable> TimedSolverTable(const std::string& graphs) {
@@ -241,10 +240,10 @@ Result<Reproduction> ReproduceKusumotoOn(const std::string& graphs, int64_t perc
   for (FigureTable* table : {&with, &without}) {
     table->title += ", on the authors' graphs";
     table->intro +=
-        " Here reductions are against the paper's own vanilla run, in its gigabytes. Runs hold "
-        "what Chainer's functions hold: dropout its mask, local response normalisation its scale. "
-        "Our vanilla run keeps no inputs of sums and concatenations, which the authors' files list "
-        "as read by backward and Chainer's functions do not retain.";
+        " Here reductions are relative to the paper's own vanilla run, in its gigabytes. Runs hold "
+        "what Chainer's functions hold: the mask of dropout and the scale of local response "
+        "normalisation. Our vanilla run does not keep the inputs of sums and concatenations: the "
+        "authors' files list them as read by backward, but Chainer's functions do not retain them.";
   }
   for (const KusumotoNetwork& network : KusumotoNetworks()) {
     CKPLAN_ASSIGN_OR_RETURN(const TensorGraph graph, AuthorsGraph(graphs, network));

@@ -13,8 +13,9 @@ Result<ExitCode> RunKusumoto(std::vector<std::string> arguments) {
   std::optional<std::string> graphs;
   std::optional<std::string> above;
   std::string format = "text";
-  CommandLine line("ckbench kusumoto", "ckbench kusumoto --graphs recompute/computational_graphs",
-                   "Prints Tables 1 and 2 of Kusumoto et al. 2019 next to ours on their graphs.");
+  CommandLine line(
+      "ckbench kusumoto", "ckbench kusumoto --graphs recompute/computational_graphs",
+      "Prints Tables 1 and 2 of Kusumoto et al. 2019 next to our results on their graphs.");
   line.Value("--graphs", "DIR", "computational_graphs of github.com/pfnet-research/recompute",
              &graphs);
   line.Value("--above", "P", "budget in percent above the least feasible one (default 5)", &above);
@@ -24,8 +25,9 @@ Result<ExitCode> RunKusumoto(std::vector<std::string> arguments) {
                           ParseOrHelp(line, std::move(arguments), screen));
   if (done) return *done;
   if (!graphs) {
-    return MakeError(ErrorCode::kUsage,
-                     "ckbench kusumoto needs --graphs DIR, the authors' computational_graphs");
+    return MakeError(
+        ErrorCode::kUsage,
+        "ckbench kusumoto needs --graphs DIR, the authors' folder computational_graphs");
   }
   int64_t percent_above = kPercentAboveMin;
   if (above) {

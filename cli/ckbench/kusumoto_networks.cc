@@ -21,34 +21,31 @@ namespace ckplan {
 namespace {
 
 constexpr const char* kLossVertices =
-    "The authors' graphs have two vertices more: the Reshape before the linear layers, which is no "
-    "operation in ours, and the loss.";
+    "The authors' graphs have two more vertices: the loss, and the Reshape before the linear "
+    "layers, which isn't an operation in ours.";
 constexpr const char* kUnetVertices =
     "The authors' graph has a ReLU after each up-convolution (4 vertices), a second dropout and "
-    "the loss; ours crops each axis in an operation of its own (4).";
+    "the loss; ours crops each axis by a separate operation (4).";
 constexpr const char* kPspWhy =
-    "The paper's graph has 385 vertices, ours, from torchvision's ResNet101, 375: another network "
-    "in detail.";
+    "The paper's graph has 385 vertices; ours has 375, as torchvision's ResNet101 differs in "
+    "details.";
 constexpr const char* kUnetWhy =
     "Ours is the published network, whose convolutions do not pad. The authors' graph is larger: "
-    "its least budget is 5,545,689,088 "
-    "bytes, that of ours 4,643,782,656.";
+    "its least budget is 5,545,689,088 bytes, ours 4,643,782,656.";
 constexpr const char* kResNetWhy =
     "torchvision's ResNet halves the resolution in the 3 x 3 convolution of a unit, the authors' "
-    "in the 1 x 1 one before: other "
-    "tensors at the stage boundaries (least budget at batch 32: 1,297,350,656 bytes, 1,258,815,488 "
-    "on the authors' graph; 1,310,195,712 "
-    "on both for the approximate program).";
+    "in the 1 x 1 convolution before it, so tensors at stage boundaries differ (least budget at "
+    "batch 32: 1,297,350,656 bytes; on the authors' graph 1,258,815,488; for the approximate "
+    "program 1,310,195,712 on both).";
 constexpr const char* kKusumotoVggWhy =
-    "The graph is the authors', with the smallest feasible budget to the byte (2,106,589,184 at "
-    "batch 32) and their overhead (41).";
+    "The graph is the authors'. Its smallest feasible budget (2,106,589,184 bytes at batch 32) and "
+    "overhead (41) equal theirs.";
 constexpr const char* kDenseWhy =
-    "The same graph up to the loss. The paper's is measured on a device, where convolutions have "
-    "workspaces and memory is taken in "
-    "blocks.";
+    "The same graph except for the loss. The paper measured on a device, where convolutions need "
+    "workspaces and memory is allocated in blocks.";
 constexpr const char* kGoogWhy =
-    "Not the same graph: ours is Inception v1 of the ONNX model zoo, 142 vertices without "
-    "auxiliary classifiers, the paper's is Chainer's GoogLeNet of 134. `ckbench kusumoto` computes "
+    "The graphs differ: ours is Inception v1 of the ONNX model zoo (142 vertices, without "
+    "auxiliary classifiers), the paper's is Chainer's GoogLeNet (134). `ckbench kusumoto` computes "
     "these columns on the authors' graph.";
 
 constexpr std::array kKusumotoNetworks = {
@@ -272,12 +269,12 @@ constexpr const char* kK40Cost = "flops:k40-12g";
 constexpr std::array<size_t, 3> kCurves = {1, 0, 4};
 
 constexpr const char* kBatchNote =
-    "Ours is where the simulated peak, of tensors alone, reaches 11.4 GB. The authors' ends where "
-    "a device has no room left for workspaces of convolutions and for blocks that are in part "
-    "empty, or at the largest batch that they tried, which Fig. 3 does not tell apart.";
+    "Ours is where the simulated peak, which only counts tensors, reaches 11.4 GB. The authors' is "
+    "where a device had no room for convolution workspaces and partly empty blocks, or the largest "
+    "batch they tried; Fig. 3 does not say which.";
 constexpr const char* kTimeNote =
-    "The paper's is measured. The cost model lets every operation reach the peak rate of "
-    "arithmetic or of memory; on a device they reach different shares of it.";
+    "The paper's is measured. In the cost model every operation reaches the device's peak rate of "
+    "arithmetic or memory; on a real device each reaches a different share of it.";
 
 Figure BatchFigure(const KusumotoNetwork& network, const char* how, int64_t batch,
                    std::optional<int64_t> paper, FigureTable* table) {
@@ -379,11 +376,10 @@ FigureTable KusumotoBatchTable(std::span<const KusumotoPeaks> peaks) {
   FigureTable table;
   table.title = "Section 5.2, the largest batches";
   table.intro =
-      "The largest batch whose simulated peak with liveness analysis, parameters, their gradients "
-      "and the input included, is within the 11.4 GB of the paper's device, at the budgets of "
-      "Table 1. "
-      "\"For PSPNet, our method was able to increase the maximum possible batch size "
-      "from 2 to 8\"; the text names no other.";
+      "The largest batch whose simulated peak with liveness analysis fits in the 11.4 GB of the "
+      "paper's device, including parameters, their gradients and the input, at the budgets of "
+      "Table 1. \"For PSPNet, our method was able to increase the maximum possible batch size from "
+      "2 to 8\" is the only one in the text.";
   for (const KusumotoPeaks& of : peaks) {
     const bool is_named = of.network->name == std::string_view("PSPNet");
     const auto paper = [&](int64_t batch) {
@@ -406,12 +402,12 @@ Result<FigureTable> KusumotoTimeTable(const std::string& models,
   FigureTable table;
   table.title = "Figure 3, time of a step at twice the largest vanilla batch";
   table.intro =
-      "Forward, backward and what is recomputed, by the cost model of the paper's device "
-      "(`--cost flops:k40-12g`); strategies are chosen by the paper's costs of 10 and 1. B of the "
-      "time-centric strategy is what 11.4 GB leave beside parameters, their gradients and the "
-      "input; the memory-centric one has the least. Vanilla is what it would take with more "
-      "memory, the figure's dotted line. Where a strategy has no room there is no row; GoogLeNet "
-      "has none, since its model is for one sample. The text names one number.";
+      "Forward, backward and recomputation, by the cost model of the paper's device (`--cost "
+      "flops:k40-12g`); strategies are chosen by the paper's costs of 10 and 1. The time-centric "
+      "strategy's B is what parameters, their gradients and the input leave of 11.4 GB; the "
+      "memory-centric one has the least B. Vanilla is the time on a device with more memory, the "
+      "figure's dotted line. Strategies that don't fit have no row; nor has GoogLeNet, whose model "
+      "is for one sample. The text has one number.";
   for (const KusumotoPeaks& of : peaks) {
     if (of.network->has_fixed_batch) continue;
     CKPLAN_RETURN_IF_ERROR(AddTimes(models, of, &table));

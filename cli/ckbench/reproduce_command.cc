@@ -50,7 +50,7 @@ Result<Done> CheckPaper(const std::string& paper) {
 
 CommandLine ReproduceCommandLine(ReproduceRequest* request) {
   CommandLine line("ckbench reproduce", "ckbench reproduce feng --format md",
-                   "Computes the published figures of papers, and prints them beside ours.");
+                   "Reproduces the figures of papers, and prints them next to the published ones.");
   line.OptionalPositional("PAPER", "chen, feng, hong, kusumoto or all (default)", &request->paper);
   line.Value("--models", "DIR", "folder of the models (default testdata/models)", &request->models);
   line.Flag("--times", "also time the algorithms of Hong et al. on this machine",

@@ -327,14 +327,11 @@ std::string ReproductionText(const std::vector<Reproduction>& reproductions, siz
 
 std::string ReproductionMarkdown(const std::vector<Reproduction>& reproductions) {
   std::string page =
-      "# The papers' figures, and ours\n\n"
-      "This page is what `ckbench reproduce --format md` prints, from the models in "
-      "`testdata/models` and from graphs that it\n"
-      "builds itself. Nothing in it is measured on a device: memory is simulated, exact to the "
-      "byte, or an algorithm's own\n"
-      "objective. A difference of more than 2 %, or 2 percentage points of a reduction, has a "
-      "note, by the number that it has among\n"
-      "its table's notes. The rows of Kusumoto et al. are those of our own exports; "
+      "# The papers' figures, and ours\n\nThis page is what `ckbench reproduce --format md` "
+      "prints, from the models in `testdata/models` and from graphs that it\nbuilds itself. "
+      "Nothing is measured on a device: memory is simulated, exact to the byte, or an algorithm's "
+      "own\nobjective. Each difference above 2 %, or 2 percentage points of a reduction, refers to "
+      "a numbered note below its table. The rows of Kusumoto et al. are those of our own exports; "
       "[reproduction_kusumoto.md](reproduction_kusumoto.md) has those on the authors' graphs.\n\n";
   return page + CountTable(reproductions).Markdown() + TablesMarkdown(reproductions);
 }

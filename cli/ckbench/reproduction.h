@@ -86,7 +86,7 @@ std::string DifferenceText(const Figure& figure);
 std::string ReproductionText(const std::vector<Reproduction>& reproductions, size_t width);
 // Returns the whole page testdata/reproduction.md.
 std::string ReproductionMarkdown(const std::vector<Reproduction>& reproductions);
-// Returns its tables alone: what stands in each group of each paper.
+// Returns only its tables, by group and paper.
 std::string TablesMarkdown(const std::vector<Reproduction>& reproductions);
 // Returns the JSON that schemas/bench.schema.json describes.
 std::string ReproductionJson(const std::vector<Reproduction>& reproductions);

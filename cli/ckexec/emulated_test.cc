@@ -441,7 +441,7 @@ TEST_CASE("emulated cuda: it is said why the host computes attention") {
   const ProgramResult described = session.ProfileAs("--device h100 -o -");
   CAPTURE(described.err);
   REQUIRE(described.status == 0);
-  const std::string why = "its heads have 6 and 6 elements, and cuDNN takes multiples of 8";
+  const std::string why = "its heads have 6 and 6 elements, but cuDNN requires multiples of 8";
   CHECK(described.err.find("the host computes 2 FusedAttention nodes, with copies there and "
                            "back: " +
                            why) != std::string::npos);

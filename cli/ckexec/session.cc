@@ -159,7 +159,7 @@ Result<ModelAndPlan> LoadModelAndPlan(const ExecOptions& options, const Backend&
                                       PlanNeed need) {
   if (IsStream(options.model)) {
     return MakeError(ErrorCode::kUsage,
-                     "a model cannot come from standard input or a pipe; name its file");
+                     "cannot read a model from standard input or a pipe; name its file");
   }
   if (IsGraphFile(options.model)) {
     return MakeError(ErrorCode::kUsage,

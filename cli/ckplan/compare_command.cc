@@ -320,7 +320,8 @@ void AddCompareOptions(CommandLine& line, Options& options) {
               &options.format);
   AddMemoryOption(line, options);
   AddScreenOptions(line, options);
-  line.Flag("-v,--verbose", "show solve times, which a terminal shows anyway", &options.is_verbose);
+  line.Flag("-v,--verbose", "show solve times even if the output isn't a terminal",
+            &options.is_verbose);
 }
 
 Result<ExitCode> RunCompare(const Options& options, const Screen& screen) {

@@ -73,8 +73,8 @@ Result<Done> CheckKind(const ConfigEntry& entry, const OptionDescription& option
   const char* expected = nullptr;
   if (is_flag != (entry.kind == EntryKind::kTruth))
     expected = is_flag ? "true or false" : "text or a number";
-  if (entry.kind == EntryKind::kList && !may_be_list) expected = "one value, no list";
-  if (entry.kind == EntryKind::kTable && !TakesNames(option)) expected = "a value, no table";
+  if (entry.kind == EntryKind::kList && !may_be_list) expected = "one value, not a list";
+  if (entry.kind == EntryKind::kTable && !TakesNames(option)) expected = "a value, not a table";
   if (expected == nullptr) return Done{};
   return MakeError(ErrorCode::kUsage,
                    fmt::format("{}: {} takes {}", entry.where, entry.key, expected));
@@ -215,7 +215,7 @@ std::vector<const ConfigEntry*> EntriesFor(const ConfigFile& file,
   return entries;
 }
 
-// The values set: each key of a table with its own source, or all with one.
+// Returns the values with their sources: one for each key of a table, otherwise one for all.
 std::vector<ConfiguredValue> ValuesOf(const OptionDescription& option, const ConfigEntry& entry,
                                       const std::vector<std::string>& texts) {
   if (entry.where_of.empty()) return {{option.LongFlag(), texts, entry.where}};

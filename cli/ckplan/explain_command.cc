@@ -32,7 +32,7 @@ std::vector<ExplainedSubject> ExplainAll(const TracedPlan& traced, std::vector<S
   return all;
 }
 
-// The model stands where the name is to stand.
+// The model was given in place of the name.
 Result<Done> CheckName(const Options& options) {
   std::error_code fault;
   if (!options.source.empty() || !std::filesystem::is_regular_file(options.what, fault)) {

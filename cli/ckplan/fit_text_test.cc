@@ -37,7 +37,7 @@ TEST_CASE("fit rate: names of dimensions say whether samples, tokens or sizes ar
       // Two sequences, such as those of a translation.
       {"S", {{"N", 8}, {"T", 16}}, "S/s", "1/s", 1},
       {"N", {{"S", 8}, {"T", 16}}, "samples/s", "samples/s", 1},
-      // Other dimensions are no samples.
+      // Other dimensions are not samples.
       {"H", {{"N", 8}}, "H/s", "1/s", 1},
       {"nodes", {{"edges", 8}}, "nodes/s", "1/s", 1},
   };

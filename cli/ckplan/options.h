@@ -19,8 +19,7 @@
 
 namespace ckplan {
 
-// The words typed after a command, from which messages build suggestions that differ from them only
-// where they must.
+// The words typed after a command. Messages suggest the same words with as few changes as possible.
 class TypedArguments {
  public:
   TypedArguments() = default;

@@ -93,27 +93,32 @@ std::string CheckpointCode(const RuntimePlan& plan) {
          "use_reentrant=False)\n";
 }
 
+// Returns code that saves the planned calls. `where` ends the comment on how calls are counted.
+std::string SavedCallsCode(const RuntimePlan& plan, std::string_view imports,
+                           std::string_view where, std::string_view rest) {
+  return fmt::format(
+      "import collections\n{}\n"
+      "# The calls of each operation that are saved, counted from 0 in {}\n{}{}",
+      imports, where, SavedOperatorsLiteral(plan), rest);
+}
+
 std::string SacCode(const RuntimePlan& plan) {
-  return "import collections\n"
-         "import functools\n"
-         "from torch.utils.checkpoint import (\n"
-         "    CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts)\n"
-         "\n"
-         "# The calls of each operation that are saved, counted from 0 in a run of the module.\n" +
-         SavedOperatorsLiteral(plan) + std::string(kContexts);
+  return SavedCallsCode(plan,
+                        "import functools\n"
+                        "from torch.utils.checkpoint import (\n"
+                        "    CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts)\n",
+                        "a run of the module.", kContexts);
 }
 
 std::string TorchtitanCode(const RuntimePlan& plan) {
-  return "import collections\n"
-         "from torch.utils.checkpoint import CheckpointPolicy\n"
-         "from torchtitan.experiments.graph_trainer.common_utils import _get_module_fqn\n"
-         "from torchtitan.experiments.graph_trainer.memory_policy import tag_sac_policy\n"
-         "from torchtitan.experiments.graph_trainer.registry import register_memory_policy\n"
-         "\n"
-         "# The calls of each operation that are saved, counted from 0 in the layer's forward "
-         "pass.\n"
-         "# Choose this policy by --compile.memory_policy ckplan.\n" +
-         SavedOperatorsLiteral(plan) + std::string(kMemoryPolicy);
+  return SavedCallsCode(
+      plan,
+      "from torch.utils.checkpoint import CheckpointPolicy\n"
+      "from torchtitan.experiments.graph_trainer.common_utils import _get_module_fqn\n"
+      "from torchtitan.experiments.graph_trainer.memory_policy import tag_sac_policy\n"
+      "from torchtitan.experiments.graph_trainer.registry import register_memory_policy\n",
+      "the layer's forward pass.\n# Choose this policy by --compile.memory_policy ckplan.",
+      kMemoryPolicy);
 }
 
 std::string TransformersCode(const RuntimePlan& plan) {

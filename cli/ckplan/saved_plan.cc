@@ -37,7 +37,7 @@ Result<std::vector<PlanPath>> PlanPathsOf(const Options& options) {
   const std::vector<std::string>& names = options.plans;
   const std::vector<std::string>& models = options.models;
   CKPLAN_RETURN_IF_ERROR(CheckPairing(names.size(), models.size()));
-  if (names.size() == 2 && models.empty() && !IsPlanBeside(names[1], names[0])) {
+  if (names.size() == 2 && models.empty() && !IsAnotherPlan(names[1], names[0])) {
     return std::vector<PlanPath>{{names[0], names[1]}};
   }
   std::vector<PlanPath> paths;

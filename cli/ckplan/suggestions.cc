@@ -52,9 +52,9 @@ struct MissingFlags {
   std::string ends;               // The values at which the step has to end; empty for outputs.
 };
 
-// Reads the models with example sizes for the dimensions of `missing`, and for those that another
-// model needs besides. If `leaves_one`, one more dimension may stay without a size. Returns nothing
-// if a model cannot be read with these sizes.
+// Reads the models with example sizes for the dimensions of `missing`, and for those that other
+// models need. If `leaves_one`, one more dimension may stay without a size. Returns nothing if a
+// model cannot be read with these sizes.
 std::optional<MissingFlags> FlagsWith(const ExampleSizes& sizes,
                                       const std::vector<std::string>& models, PlanRequest request,
                                       MissingFlags missing, bool leaves_one) {
@@ -149,7 +149,7 @@ std::string SuggestComparison(const Options& options) {
 
 namespace {
 
-// Those that decide themselves, and need neither a budget to do so nor a link to the host.
+// Algorithms that choose a plan for any graph, without a link to the host.
 std::vector<std::string_view> AlgorithmsForAnyGraph() {
   std::vector<std::string_view> names;
   for (const SolverInfo* info : ListedAlgorithms()) {

@@ -27,12 +27,12 @@ std::string SuggestOutputs(const Error& error);
 // no example size is accepted, or if the command cannot be repeated.
 std::string SuggestedSizes(const Options& options, const Error& error);
 
-// Returns the arguments of the `ckplan compare` that makes all plans for which a list was typed
-// where one plan is made: " m.onnx -D N=8,16 -a best". Returns "" if no list was typed, or if it
-// could not run.
+// If a list was typed for a command that makes one plan, returns the arguments of a `ckplan
+// compare` that makes one for each item: " m.onnx -D N=8,16 -a best". Returns "" if no list was
+// typed, or if the command could not run.
 std::string SuggestComparison(const Options& options);
 
-// The note on a chain algorithm's plan for a graph it cannot cut.
+// Notes on a chain algorithm's plan for a graph that it cannot cut.
 
 // Returns whether the graph has a splitting vertex at which algorithms for chains can cut
 // (lib/problem/graph/vertex_graph.h).
@@ -43,10 +43,10 @@ bool CanBeCut(const TensorGraph& graph);
 // algorithms.
 std::string WhyNothingToCut(const Source& source, const Plan& plan);
 
-// Names chen-frontier, with its figures and the command, where most of the graph lies between two
-// tensors that split it, as in an unrolled recurrent network, and a plan by an algorithm for chains
-// is worse than that of chen-frontier: in time within a budget; without one in memory, and no
-// better in time. Empty otherwise.
+// Suggests chen-frontier, with its figures and the command, if its plan is better than that of an
+// algorithm for chains and most of the graph lies between two tensors that split it, as in an
+// unrolled recurrent network. Better means faster within a budget or, without one, smaller and no
+// slower. Empty otherwise.
 std::string BetterAtFrontiers(const Source& source, const PlanRequest& request, const Plan& plan,
                               const Options& options, const SolveLimits& limits);
 

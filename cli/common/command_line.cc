@@ -301,7 +301,7 @@ Result<CommandLine::Outcome> CommandLine::Parse(std::vector<std::string> argumen
   }
   if (state_->fault) return *state_->fault;
   std::vector<std::string> unknown = state_->app.remaining();
-  // CLI11 also keeps the "--" after which arguments are no options.
+  // CLI11 also keeps the "--" after which arguments are not options.
   if (const auto end = std::find(unknown.begin(), unknown.end(), "--"); end != unknown.end()) {
     unknown.erase(end);
   }

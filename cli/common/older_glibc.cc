@@ -142,7 +142,7 @@ CKPLAN_HIDDEN uint32_t __wrap_arc4random() {
   return number;
 }
 
-// Since 2.35: finds the tables by which an exception unwinds the code at an address.
+// Since 2.35: finds the unwind tables of the code at an address.
 static int FindTables(dl_phdr_info* object, size_t, void* found) {
   auto* answer = static_cast<dl_find_object*>(found);
   const auto address = reinterpret_cast<uintptr_t>(answer->dlfo_map_start);

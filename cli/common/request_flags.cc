@@ -48,7 +48,7 @@ constexpr std::array kRows = {
     FlagRow{"effort", Group::kPlanning, "--effort", "",
             "how hard best searches: an amount of work, not of time"},
     FlagRow{"order", Group::kPlanning, "--order", "",
-            "for best and given: keep the model's order of operations, or use any"},
+            "for best and given: use the model's order of operations, or any order"},
     FlagRow{"memory", Group::kPlanning, "--memory", "SIZE|DEVICE",
             "limit on everything that training needs on the device: 8GiB, rtx4090"},
     FlagRow{
@@ -115,9 +115,9 @@ constexpr std::array kRows = {
     FlagRow{"activation_type", Group::kReading, "--activation-type", "",
             "store activations in this type; model: as the file says"},
     FlagRow{"fused", Group::kReading, "--fuse", "",
-            "read attention as one operator: wherever it is found, or where PyTorch fused it"},
+            "treat attention as one operator: wherever it is found, or where PyTorch fused it"},
     FlagRow{"restored", Group::kReading, "--restore", "",
-            "read operators that PyTorch ran as one operation as one operator"},
+            "treat operators that PyTorch ran as one operation as one operator"},
     FlagRow{"rounding", Group::kReading, "--rounding", "",
             "let gradients pass through Round, QuantizeLinear and the like, or end there"},
     FlagRow{"gradients", Group::kReading, "--gradients", "",
@@ -227,8 +227,8 @@ std::string SuggestedFlag(const FlagRow& row) { return row.field == "dims" ? "-D
 
 constexpr std::string_view kAllAlgorithms = "all";
 
-// The error of a list where a command takes one value. `values` says what the list is of.
-Error NamesSeveral(const FlagRow& row, const std::string& text, std::string_view values) {
+// Rejects a list for a command that takes one value. `values` is what the list contains.
+Error SeveralNamesError(const FlagRow& row, const std::string& text, std::string_view values) {
   return MakeError(ErrorCode::kUsage,
                    fmt::format("{0}: \"{1}\" names several {2}, and this command takes one; "
                                "`ckplan compare MODEL {0} {3}` compares several",
@@ -241,11 +241,11 @@ bool IsList(std::string_view text) { return text.find(',') != text.npos; }
 Result<Done> CheckText(const FlagRow& row, const std::string& text) {
   if (row.field == "cost_model") return CheckCostModel(text);
   if (row.field == "workspaces") return Done{};
-  if (text == kAllAlgorithms) return NamesSeveral(row, text, "algorithms");
+  if (text == kAllAlgorithms) return SeveralNamesError(row, text, "algorithms");
   for (const std::string& name : PartsOfList(text)) {
     if (name != kAllAlgorithms) CKPLAN_RETURN_IF_ERROR(FindSolver(name));
   }
-  if (IsList(text)) return NamesSeveral(row, text, "algorithms");
+  if (IsList(text)) return SeveralNamesError(row, text, "algorithms");
   return Done{};
 }
 
@@ -257,7 +257,7 @@ Result<Budget> ReadBudget(const FlagRow& row, const FlagForm& form, const std::s
   };
   if (!IsList(text)) return read(text);
   for (const std::string& one : PartsOfList(text)) CKPLAN_RETURN_IF_ERROR(read(one));
-  return NamesSeveral(row, text, is_added_time ? "percentages" : "budgets");
+  return SeveralNamesError(row, text, is_added_time ? "percentages" : "budgets");
 }
 
 Result<Done> ReadEachDim(const FlagRow& row, const FlagForm& form,
@@ -270,7 +270,7 @@ Result<Done> ReadEachDim(const FlagRow& row, const FlagForm& form,
       DimSizes one;
       CKPLAN_RETURN_IF_ERROR(ReadDims(form, {text.substr(0, begin) + size}, &one));
     }
-    return NamesSeveral(row, text, "sizes");
+    return SeveralNamesError(row, text, "sizes");
   }
   return ReadDims(form, texts, dims);
 }
@@ -413,7 +413,7 @@ Result<PlanRequest> RequestFlags::Read() const {
     return request;
   }
   return MakeError(ErrorCode::kUsage,
-                   fmt::format("{} exclude each other", fmt::join(budgets, " and ")));
+                   fmt::format("{} cannot be combined", fmt::join(budgets, " and ")));
 }
 
 std::vector<std::string> RequestFlags::TakeUnboundDims() {
@@ -548,7 +548,7 @@ std::string FlagOf(const std::string& field) {
 
 namespace {
 
-// Returns the flag of a field that takes words, as typed; "" where it need not be typed.
+// Returns the flag of a field that takes words, as typed; "" if the word is the default.
 std::string WordFlagFor(const FlagRow& row, const PlanRequest& request) {
   const bool is_one_by_one =
       request.fused == FusedOperators::kNone && request.restored == RestoredOperators::kNone;

@@ -74,7 +74,7 @@ class RequestFlags {
   // Returns a hint about a budget without a unit that is far below `typical`, or "" if none is
   // needed.
   std::string BareBudgetHint(Bytes typical) const;
-  // Returns the files that a plan needs to be read again, as far as they were named.
+  // Returns the named files that are needed to read the plan again.
   FilesOfPlan PlanFiles() const;
   // Returns the file of measured costs that was named.
   std::optional<std::string> CostFile() const;
@@ -90,9 +90,9 @@ class RequestFlags {
     bool is_declared = false;
   };
   static Result<Done> ReadRow(size_t row, const Given& given, PlanRequest* request);
-  // Returns whether the row has a default of its own, and nothing else is typed.
+  // Returns true if the row has its own default, and the user typed no other value.
   bool IsImplied(size_t row) const;
-  // Reads by the flag that stands for several.
+  // Applies kNoRestore, which stands for several flags.
   void ReadOneByOne(PlanRequest* request) const;
 
   Reading reading_;

@@ -68,7 +68,7 @@ TEST_CASE("request grid: every element of a list is judged") {
       {{"--budget-total", "40%,min"}, "--budget-total: \"min\" is not understood"},
       {{"--added-time", "5%,x"}, "--added-time: \"x\" is not a percentage"},
       {{"-D", "N=8,-1"}, "--dim N: \"-1\" is not understood"},
-      {{"-b", "40%,60%", "--added-time", "5%"}, "--budget and --added-time exclude each other"},
+      {{"-b", "40%,60%", "--added-time", "5%"}, "--budget and --added-time cannot be combined"},
       {{"-D", "A=1,2,3,4,5,6,7,8,9,10", "-D", "B=1,2,3,4,5,6,7,8,9,10", "-D",
         "C=1,2,3,4,5,6,7,8,9,10,11"},
        "-D: more than 1000 combinations of sizes"},

@@ -320,7 +320,7 @@ std::string_view Typed(const RequestField& field, std::string_view word) {
   return word;
 }
 
-// Returns the word that is meant where none is typed, as in the table of fields.
+// Returns the default word, as in the table of fields.
 std::string_view DefaultWord(const RequestField& field, Reading reading) {
   const PlanRequest captured = RequestAsPyTorchRuns();
   return WordsIn(field).words[reading == Reading::kCaptured ? WordsIn(field).get(captured) : 0];

@@ -1,5 +1,5 @@
 // Reads the values of the flags that fill in a PlanRequest (request_flags.h). All return kUsage,
-// with the flag, for a text that has not the form.
+// with the flag, for malformed text.
 #pragma once
 
 #include <string>
@@ -51,9 +51,8 @@ Result<Budget> ReadMemory(const FlagForm& form, const std::string& text);
 Result<Budget> ReadAddedTime(const FlagForm& form, std::string_view text);
 
 // The words of flags that take one of a few, where the command line differs from the table of
-// fields (lib/planning/plan/request_fields.h): which word is meant where none is typed, and how it
-// is spelled. Plans keep the words and the defaults of the table, so old plans mean what they
-// meant.
+// fields (lib/planning/plan/request_fields.h): which word is the default, and how it is spelled.
+// Plans keep the words and the defaults of the table, so old plans mean what they meant.
 
 // How models are read where no flag says it: as PyTorch ran them, or operator by operator.
 enum class Reading { kCaptured, kOperators };
@@ -69,7 +68,7 @@ std::vector<std::string> WordChoices(const RequestField& field, Reading reading)
 std::vector<std::string> OldSpellings(const RequestField& field);
 // Sets the field to a word as it is typed.
 void SetByTypedWord(const RequestField& field, std::string_view word, PlanRequest* request);
-// Returns the field's word as it is typed, or "" where it need not be.
+// Returns the field's word as it is typed, or "" if it is the default.
 std::string_view WordToType(const RequestField& field, const PlanRequest& request);
 
 }  // namespace ckplan

@@ -143,7 +143,7 @@ std::string ProgramManPage(const ProgramDescription& program) {
   }
   text += fmt::format(".SH DESCRIPTION\n{}\n", Roff(program.purpose));
   if (!program.default_command.empty()) {
-    text += fmt::format(".PP\nWithout a command, \\fB{} {}\\fR is meant.\n", name,
+    text += fmt::format(".PP\nWithout a command, {0} runs \\fB{0} {1}\\fR.\n", name,
                         program.default_command);
   }
   text += ".SH COMMANDS\n";

@@ -20,7 +20,7 @@ struct ProgramDescription {
   std::string summary;  // What it is, a line without a full stop.
   std::string purpose;  // What it does, in sentences.
   std::string example;  // A command line.
-  // The command that runs if the first word names no command.
+  // The command that runs if the first word isn't a command.
   std::string default_command;
   std::vector<CommandDescription> commands;
   std::span<const ExitCodeMeaning> exit_codes;

@@ -265,7 +265,7 @@ Result<std::chrono::milliseconds> ParseDuration(std::string_view text, std::stri
     if (count > static_cast<Wide>(kLongest)) break;
     return std::chrono::milliseconds(static_cast<int64_t>(count));
   }
-  return BadValue(text, flag, "a time such as 60s, 500ms or 5min, of a day at most",
+  return BadValue(text, flag, "a time such as 60s, 500ms or 5min, at most a day",
                   MeantDuration(text));
 }
 

@@ -4,8 +4,8 @@
 #include "cli/fuzzing/choices.h"
 #include "cli/fuzzing/fuzz_targets.h"
 #include "lib/base/check.h"
-#include "lib/files/model/any_node.h"
 #include "lib/files/model/model.h"
+#include "lib/files/model/testing/any_node.h"
 #include "lib/testing/temporary_folder.h"
 
 namespace ckplan {

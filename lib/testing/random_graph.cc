@@ -174,4 +174,17 @@ TensorGraph RandomDag(Rng& rng, int nodes, int edge_percent, int64_t max_bytes, 
   return GraphFromVertices("random", vertices, edges);
 }
 
+TensorGraph RandomModelGraph(Rng& rng) {
+  RandomGraphOptions options;
+  options.nodes = static_cast<int>(rng.Between(1, 12));
+  options.shared_parameter = 20;
+  TensorGraphParts parts = PartsOf(RandomTensorGraph(rng, options));
+  for (Node& node : parts.nodes) {
+    std::erase_if(node.in_place, [&](const InPlacePair& pair) {
+      return pair.output != node.in_place.front().output;
+    });
+  }
+  return TensorGraph::Create(std::move(parts)).value();
+}
+
 }  // namespace ckplan

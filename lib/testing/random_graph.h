@@ -37,6 +37,10 @@ struct RandomGraphOptions {
 // nodes, workspaces, constant memory, scattered file ids, one or more graph outputs.
 TensorGraph RandomTensorGraph(Rng& rng, const RandomGraphOptions& options = {});
 
+// Returns such a graph of up to 12 nodes, restricted to what models contain: at most one output of
+// a node is in place. Nodes may share parameters.
+TensorGraph RandomModelGraph(Rng& rng);
+
 // Returns a random graph as in the papers: nodes n0, n1, ... in topological order with one output
 // each. Each pair of nodes has an edge with a probability of `edge_percent` %. Bytes and costs are
 // uniform in [1, max].

@@ -130,14 +130,14 @@ class Judge:
 
     def __init__(self, step: Step):
         self.timed, self.counted = captured(step, "roofline:a100-40g"), captured(step, "flops")
-        self._apart = self.timed.parameter_gradients()
+        self._uncounted = self.timed.parameter_gradients()
         everything = build(step.joint, self.timed, [op.id for op in self.timed.operations])
         self._time_once, self._flops_once = _time(everything), _flops(everything)
-        self.keep_all_bytes = replay_modules(everything, self._apart).peak_bytes
+        self.keep_all_bytes = replay_modules(everything, self._uncounted).peak_bytes
 
     def point(self, name: str, modules: Modules) -> Point:
         """Measures the forward and backward modules."""
-        peak = replay_modules(modules, self._apart).peak_bytes
+        peak = replay_modules(modules, self._uncounted).peak_bytes
         further_time = _time(modules) / self._time_once - 1
         return Point(name, peak, further_time, _flops(modules) / self._flops_once - 1)
 

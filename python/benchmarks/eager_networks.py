@@ -98,7 +98,7 @@ class Inverted(nn.Module):
         super().__init__()
         wide = 4 * width
         self.widen = nn.Sequential(nn.Conv2d(width, wide, 1, bias=False), nn.BatchNorm2d(wide))
-        self.apart = nn.Sequential(
+        self.depthwise = nn.Sequential(
             nn.Conv2d(wide, wide, 3, padding=1, groups=wide, bias=False), nn.BatchNorm2d(wide)
         )
         self.squeeze, self.excite = nn.Conv2d(wide, width, 1), nn.Conv2d(width, wide, 1)
@@ -106,7 +106,7 @@ class Inverted(nn.Module):
         self.act = nn.SiLU(inplace=True)
 
     def forward(self, x: Tensor) -> Tensor:
-        y = self.act(self.apart(self.act(self.widen(x))))
+        y = self.act(self.depthwise(self.act(self.widen(x))))
         gate = torch.sigmoid(self.excite(self.act(self.squeeze(F.adaptive_avg_pool2d(y, 1)))))
         return x + self.narrow(gate * y)
 

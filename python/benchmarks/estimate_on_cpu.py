@@ -266,7 +266,7 @@ def _most(changes: Iterable[int]) -> int:
 def main() -> None:
     """Prints a table in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help="parts of names of networks")
+    parser.add_argument("names", nargs="*", help="run only networks whose names contain one of these")
     parser.add_argument("--optimizer", default="adamw", choices=("adamw", "adam", "sgd"))
     add_argument(parser)
     asked = parser.parse_args()

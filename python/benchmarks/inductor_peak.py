@@ -75,11 +75,11 @@ def allocations(events: list[Any]) -> Iterator[tuple[int, int, int]]:
         yield from allocations(event.children)
 
 
-def peak_bytes(events: list[Any], apart: list[torch.Tensor]) -> int:
-    """Returns the most bytes at once, without the tensors in ``apart``, which still live."""
+def peak_bytes(events: list[Any], uncounted: list[torch.Tensor]) -> int:
+    """Returns the most bytes at once, without the tensors in ``uncounted``, which still live."""
     in_order = sorted(allocations(events), key=lambda event: event[0])
     last = {address: i for i, (_, address, size) in enumerate(in_order) if size > 0}
-    left_out = {last.get(tensor.untyped_storage().data_ptr()) for tensor in apart}
+    left_out = {last.get(tensor.untyped_storage().data_ptr()) for tensor in uncounted}
     sizes: dict[int, int] = {}
     live = peak = 0
     for position, (_, address, size) in enumerate(in_order):
@@ -226,8 +226,8 @@ def planned(name: str, budget: int | str, costs: str) -> Running:
 def difference(ours: list[torch.Tensor], theirs: list[torch.Tensor]) -> float:
     """Returns the norm of the difference of gradients, over their norm."""
     pairs = list(zip(ours, theirs))
-    apart = sum(float((a.double() - b.double()).square().sum()) for a, b in pairs)
-    return float((apart / sum(float(b.double().square().sum()) for _, b in pairs)) ** 0.5)
+    squares = sum(float((a.double() - b.double()).square().sum()) for a, b in pairs)
+    return float((squares / sum(float(b.double().square().sum()) for _, b in pairs)) ** 0.5)
 
 
 def eager_difference(name: str, compiled: Running) -> float | None:

@@ -98,13 +98,13 @@ def main():
     parser.add_argument("program", metavar="CKPLAN")
     parser.add_argument("--effort", choices=["quick", "normal", "thorough"], default="normal")
     add_argument(parser)
-    parser.add_argument("--only", default="", help="rows whose network, device, link and budget have this text")
+    parser.add_argument("--only", default="", help="run only rows whose network, device, link and budget contain this text")
     args = parser.parse_args()
     journal = Journal(args.journal, [])
     make_rows(args, journal)
     rows = journal.rows("")
     if not rows:
-        raise SystemExit(f"offload_table: no row has the text {args.only!r}")
+        raise SystemExit(f"offload_table: no row contains the text {args.only!r}")
     print_table(args.effort, rows)
 
 

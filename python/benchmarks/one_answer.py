@@ -63,13 +63,13 @@ class ConvNext(nn.Module):
     class Block(nn.Module):
         def __init__(self, width: int):
             super().__init__()
-            self.apart = nn.Conv2d(width, width, 7, padding=3, groups=width)
+            self.depthwise = nn.Conv2d(width, width, 7, padding=3, groups=width)
             self.norm = nn.LayerNorm(width)
             self.widen, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
             self.scale = nn.Parameter(torch.full((width,), 1e-6))
 
         def forward(self, x: Tensor) -> Tensor:
-            y = self.norm(self.apart(x).permute(0, 2, 3, 1))
+            y = self.norm(self.depthwise(x).permute(0, 2, 3, 1))
             y = self.scale * self.narrow(F.gelu(self.widen(y)))
             return x + y.permute(0, 3, 1, 2)
 
@@ -144,7 +144,7 @@ def _row(name: str, found: answers.Found) -> str:
     cells += [found.verdicts.get(one, "-") for one in ("plan", "fit", "inspect", "check", "estimate")]
     own, other = found.lines["inspect"], found.lines.get("estimate")
     if other is not None:
-        # What PyTorch's operations make in between is a workspace in a file, and traced as a tensor.
+        # PyTorch's intermediate results are workspaces in a file, but tensors in a trace.
         ratio = other["step"][0] / max(1, own["step"][0] + own["workspaces"][0])
         allocator = (other["allocator"][0] - own["allocator"][0]) / 2**20
         cells.append(f"{ratio:.3f}, {allocator:+.1f} MiB")

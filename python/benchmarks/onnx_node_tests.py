@@ -108,7 +108,7 @@ def judge(program, path, test, takes_set):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", metavar="PROGRAM")
-    parser.add_argument("--list", action="store_true", help="list refused and wrong models")
+    parser.add_argument("--list", action="store_true", help="list the models that are refused or give wrong results")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     # The tests of the package need the time; they are made only when asked for.

@@ -75,7 +75,7 @@ def estimate(row: dict[str, Any]) -> ckplan.torch.Estimate:
 def main() -> None:
     """Prints a table in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help="parts of names of rows")
+    parser.add_argument("names", nargs="*", help="run only rows whose names contain one of these")
     add_argument(parser)
     asked = parser.parse_args()
     journal = Journal(asked.journal, ("torch", "torchvision", "transformers"))

@@ -39,7 +39,7 @@ class Classifier(lightning.LightningModule):
 torch.manual_seed(0)
 model = Classifier(batch_size=64)
 
-finder = BatchSizeFinder("rtx4090", memory="580MiB")  # by default the present GPU and its memory
+finder = BatchSizeFinder("rtx4090", memory="580MiB")  # by default the current GPU and its memory
 planner = ckplan.torch.Backend(budget="60%")
 trainer = lightning.Trainer(
     max_steps=2, default_root_dir=sys.argv[1], callbacks=[finder, PlanCallback(planner)]

@@ -156,8 +156,8 @@ class MarkedModel:
         return [Value(str(node), place) for place in places]
 
     def _add_frees(self, steps: list[Step]) -> None:
-        """Releases each result after the last step that reads it before it is made again. A drop
-        is the last such step, whatever follows."""
+        """Releases each version of a result after the last step that reads it. A drop
+        releases it at once."""
         last: dict[Value, Step] = {}
         for step in steps:
             for value in step.reads:

@@ -75,7 +75,7 @@ endforeach()
 file(WRITE ${CMAKE_BINARY_DIR}/embed/ckplan.h "#pragma once\n#include \"lib/ckplan.h\"\n")
 install(FILES ${CMAKE_BINARY_DIR}/embed/ckplan.h DESTINATION ${include_dir} COMPONENT dev)
 
-# Where HiGHS came with scripts/setup it is installed beside the programs, and otherwise found anew.
+# A HiGHS that scripts/setup built is installed beside the programs; any other must be found again.
 set(CKPLAN_HAS_HIGHS ${CKPLAN_HIGHS_FOUND})
 set(highs_library "")
 if(CKPLAN_HIGHS_FOLDER)

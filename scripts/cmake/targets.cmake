@@ -74,7 +74,7 @@ endfunction()
 # Checks the #include lines of a folder's sources and of all headers in it.
 function(ckplan_check_includes target folder sources allowed)
   file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h ${CMAKE_CURRENT_SOURCE_DIR}/ops/*.h)
-  set(stamp ${CMAKE_CURRENT_BINARY_DIR}/includes.stamp)
+  set(stamp ${CMAKE_CURRENT_BINARY_DIR}/${target}_includes.stamp)
   add_custom_command(OUTPUT ${stamp}
     COMMAND ${CMAKE_COMMAND} -DFOLDER=${folder} "-DALLOWED=${allowed}" -DSTAMP=${stamp}
             -DSOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR} "-DFILES=${sources};${headers}"

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Adds up which CUDA kernels the interpreter of PTX has run.
 
-    CKPLAN_PTX_KERNELS=kernels.txt build/release/lib/executor/cuda/ptx/ckplan_cuda_ptx_test
+    CKPLAN_PTX_KERNELS=kernels.txt build/release/lib/executor/cuda/testing/ptx/ckplan_cuda_ptx_test
     scripts/lint.d/kernel_coverage.py kernels.txt [...]
 
 Programs of the interpreter append to the file named by CKPLAN_PTX_KERNELS which kernels they ran. This prints how many
 ran in any of them, and which did not. Each of these must be known to be unreachable: the file
-lib/executor/cuda/ptx/unreachable_kernels.txt says why. Exits with 1 if another kernel was not run, or if one of them was.
+lib/executor/cuda/testing/ptx/unreachable_kernels.txt says why. Exits with 1 if another kernel was not run, or if one of them was.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import fnmatch
 import pathlib
 import sys
 
-UNREACHABLE = pathlib.Path(__file__).resolve().parents[2] / "lib/executor/cuda/ptx/unreachable_kernels.txt"
+UNREACHABLE = pathlib.Path(__file__).resolve().parents[2] / "lib/executor/cuda/testing/ptx/unreachable_kernels.txt"
 
 
 def read_unreachable(text):

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "lib/executor/backend/backend.h"
-#include "lib/executor/core/testing.h"
+#include "lib/executor/core/testing/steps.h"
 
 namespace ckplan {
 namespace {

@@ -1,7 +1,7 @@
 #include "lib/executor/core/constant_store.h"
 
 #include "lib/executor/backend/backend.h"
-#include "lib/executor/core/testing.h"
+#include "lib/executor/core/testing/steps.h"
 
 namespace ckplan {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lib/executor/backend/backend.h"
-#include "lib/executor/core/testing.h"
+#include "lib/executor/core/testing/steps.h"
 
 namespace ckplan {
 namespace {

@@ -2,7 +2,7 @@
 // where the fault shows.
 #include <algorithm>
 
-#include "lib/executor/core/testing.h"
+#include "lib/executor/core/testing/steps.h"
 
 namespace ckplan {
 namespace {

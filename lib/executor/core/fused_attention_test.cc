@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "lib/executor/core/testing.h"
+#include "lib/executor/core/testing/steps.h"
 
 namespace ckplan {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "lib/executor/core/testing.h"
+#include "lib/executor/core/testing/steps.h"
 
 namespace ckplan {
 namespace {

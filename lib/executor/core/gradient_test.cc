@@ -1,7 +1,7 @@
 // Compares gradients of whole networks with finite differences of the loss.
 #include <cmath>
 
-#include "lib/executor/core/testing.h"
+#include "lib/executor/core/testing/steps.h"
 
 namespace ckplan {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "lib/executor/core/constant_store.h"
-#include "lib/executor/core/testing.h"
+#include "lib/executor/core/testing/steps.h"
 #include "lib/executor/core/train.h"
 #include "lib/executor/scalar/step_loss.h"
 #include "lib/problem/ops/bfloat16.h"

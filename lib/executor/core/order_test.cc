@@ -1,6 +1,6 @@
 // Tests that plans in any order (lib/problem/schedule/schedule.h) compute the same gradients,
 // bit for bit.
-#include "lib/executor/core/testing.h"
+#include "lib/executor/core/testing/steps.h"
 #include "lib/testing/random_schedule.h"
 
 namespace ckplan {

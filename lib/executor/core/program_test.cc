@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lib/executor/core/testing.h"
+#include "lib/executor/core/testing/steps.h"
 #include "lib/planning/plan/plan.h"
 
 namespace ckplan {

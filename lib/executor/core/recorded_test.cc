@@ -1,5 +1,5 @@
 // Steps that are recorded once and started again as a whole.
-#include "lib/executor/core/testing.h"
+#include "lib/executor/core/testing/steps.h"
 
 namespace ckplan {
 namespace {

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "lib/executor/core/constant_store.h"
-#include "lib/executor/core/testing.h"
+#include "lib/executor/core/testing/steps.h"
 #include "lib/executor/testing/check_run.h"
 #include "lib/executor/testing/op_case.h"
-#include "lib/files/model/testing.h"
+#include "lib/files/model/testing/models.h"
 #include "lib/problem/ops/families.h"
 
 namespace ckplan {

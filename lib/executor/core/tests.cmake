@@ -1,4 +1,4 @@
-# Tests of running steps, which are linked with one backend or another: see test_backend.h.
+# Tests of running steps, which are linked with one backend or another: see testing/test_backend.h.
 set(ckplan_exec_tests
   constant_store_test.cc
   element_orders_test.cc
@@ -13,5 +13,5 @@ set(ckplan_exec_tests
   program_test.cc
   recorded_test.cc
   profile_test.cc
-  testing.cc
+  testing/steps.cc
   train_test.cc)

@@ -1,7 +1,7 @@
 #include "lib/executor/core/train.h"
 
 #include "lib/executor/core/profile.h"
-#include "lib/executor/core/testing.h"
+#include "lib/executor/core/testing/steps.h"
 
 namespace ckplan {
 namespace {

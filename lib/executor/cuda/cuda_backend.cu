@@ -14,7 +14,7 @@
 #include "lib/executor/cuda/launch.h"
 #include "lib/executor/cuda/reduce.h"
 #include "lib/executor/cuda/registry.h"
-#include "lib/executor/cuda/traffic/shape_rules.h"
+#include "lib/executor/cuda/shape_rules.h"
 #include "lib/executor/scalar/step_loss.h"
 #include "lib/problem/ops/families.h"
 

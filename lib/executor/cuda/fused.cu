@@ -10,7 +10,7 @@
 #include "lib/executor/cuda/lines.h"
 #include "lib/executor/cuda/ops/moments.h"
 #include "lib/executor/cuda/registry.h"
-#include "lib/executor/cuda/traffic/shape_rules.h"
+#include "lib/executor/cuda/shape_rules.h"
 #include "lib/executor/scalar/binary.h"
 #include "lib/executor/scalar/random.h"
 #include "lib/executor/scalar/unary.h"

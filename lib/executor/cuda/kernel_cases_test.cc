@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/executor/cuda/test_backend.h"
+#include "lib/executor/cuda/testing/test_backend.h"
 #include "lib/executor/testing/check_bfloat16.h"
 #include "lib/executor/testing/check_op.h"
 #include "lib/executor/testing/check_run.h"

@@ -20,7 +20,7 @@
 #ifdef __CUDACC__
 #include "lib/executor/cuda/cuda_check.h"
 #else
-#include "lib/executor/cuda/host/emulated_blocks.h"
+#include "lib/executor/cuda/testing/host/emulated_blocks.h"
 #endif
 
 namespace ckplan::cuda {

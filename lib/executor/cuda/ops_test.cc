@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "lib/executor/cuda/registry.h"
-#include "lib/executor/cuda/test_backend.h"
+#include "lib/executor/cuda/testing/test_backend.h"
 #include "lib/executor/scalar/random.h"
 #include "lib/executor/testing/check_bfloat16.h"
 #include "lib/executor/testing/check_op.h"

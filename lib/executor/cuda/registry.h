@@ -33,7 +33,7 @@ CKPLAN_CUDA_FAMILIES(CKPLAN_FAMILY)
 #undef CKPLAN_FAMILY
 
 // Operators that follow each other, run as one kernel (fused.cu): chains, and scores of attention
-// with their softmax. traffic/shape_rules.h says which. `ops` is accepted by FusibleLength.
+// with their softmax. shape_rules.h says which. `ops` is accepted by FusibleLength.
 std::unique_ptr<FusedForward> MakeFused(std::span<const ChainedOp> ops, Device& device);
 
 // The two kinds of fused operators.

@@ -23,5 +23,5 @@ set(ckplan_cuda_sources
   ops/nary.cu
   ops/reduce.cu
   ops/scan.cu
-  traffic/shape_rules.cc
+  shape_rules.cc
 )

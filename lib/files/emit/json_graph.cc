@@ -20,7 +20,7 @@ constexpr const char* kOptimizedKey = "optimized_tensors";
 // Returns nothing if it reported a fault.
 std::optional<OptimizedTensors> ReadOptimizedRow(const JsonView& json) {
   if (!json.is_array() || json.size() != 3) {
-    json.Fault("must be a triple [elements, bytes of an element, tensors]");
+    json.Fault("must be a triple [elements, bytes per element, tensors]");
     return std::nullopt;
   }
   const OptimizedTensors row{json.at(0).Integer(), json.at(1).Integer(), json.at(2).Integer()};
@@ -28,7 +28,7 @@ std::optional<OptimizedTensors> ReadOptimizedRow(const JsonView& json) {
       row.element_bytes <= kMaxElementBytes) {
     return row;
   }
-  json.Fault(fmt::format("all three must be at least 1, and the bytes of an element at most {}",
+  json.Fault(fmt::format("all three must be at least 1, and the bytes per element at most {}",
                          kMaxElementBytes));
   return std::nullopt;
 }

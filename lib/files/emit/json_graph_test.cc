@@ -109,7 +109,7 @@ TEST_CASE("graph.json: the tensors that an optimizer keeps state for") {
       {", 7", "/optimized_tensors/2: must be a triple"},
       {", [0, 4, 1]", "/optimized_tensors/2: all three must be at least 1"},
       {", [1, 0, 1]", "/optimized_tensors/2: all three must be at least 1"},
-      {", [1, 17, 1]", "and the bytes of an element at most 16"},
+      {", [1, 17, 1]", "and the bytes per element at most 16"},
       {", [1, 4, 0]", "/optimized_tensors/2: all three must be at least 1"},
       {", [1, 4, -1]", "/optimized_tensors/2/2: -1 is out of range"},
   };

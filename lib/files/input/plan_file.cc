@@ -89,13 +89,13 @@ std::optional<std::string> FaultOfDecisions(const Plan& plan, std::string_view a
   const Result<Plan> again = replan(plan.request);
   if (!again.ok()) return again.error().message;
   if (again->schedule != plan.schedule || again->decisions != plan.decisions) {
-    return "they lead to other steps or segments";
+    return "they give different steps or segments";
   }
   const PlanFigures& derived = again->figures;
   const PlanFigures& claimed = plan.figures;
   const bool is_same = derived.is_optimal == claimed.is_optimal && derived.paper == claimed.paper &&
                        derived.guarantee == claimed.guarantee;
-  return is_same ? std::nullopt : std::optional<std::string>("they lead to other figures");
+  return is_same ? std::nullopt : std::optional<std::string>("they give different figures");
 }
 
 void ValidateAlgorithm(const TensorGraph& graph, const Plan& plan,
@@ -232,7 +232,7 @@ Result<PlanFile> ReadPlanFile(const std::string& plan_path, const std::string& m
   return PlanFile{std::move(source), std::move(plan), path};
 }
 
-bool IsPlanBeside(const std::string& path, const std::string& earlier) {
+bool IsAnotherPlan(const std::string& path, const std::string& earlier) {
   std::error_code fault;
   if (!std::filesystem::is_regular_file(path, fault)) return false;
   if (!IsGraphFile(path)) {

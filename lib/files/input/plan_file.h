@@ -48,7 +48,7 @@ Result<PlanJsonText> ReadPlanText(const std::string& path);
 // True if `path`, an argument after the plan `earlier`, is another plan rather than the model of
 // `earlier`: a JSON document with a request, or an annotated model after another one. A path that
 // can be read only once, such as a pipe, counts as a model.
-bool IsPlanBeside(const std::string& path, const std::string& earlier);
+bool IsAnotherPlan(const std::string& path, const std::string& earlier);
 
 // Reads the part of a plan file or annotated model that needs no graph.
 Result<PlanDigest> ReadPlanDigestFile(const std::string& plan_path);

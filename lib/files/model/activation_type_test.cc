@@ -1,7 +1,7 @@
 // Tests the sizes that --activation-type gives to the tensors of a step.
 #include <doctest/doctest.h>
 
-#include "lib/files/model/testing_proto.h"
+#include "lib/files/model/testing/proto.h"
 
 namespace ckplan {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "lib/base/hash.h"
 #include "lib/files/model/model_impl.h"
-#include "lib/files/model/testing_proto.h"
+#include "lib/files/model/testing/proto.h"
 #include "lib/planning/plan/plan.h"
 #include "lib/problem/schedule/lower.h"
 

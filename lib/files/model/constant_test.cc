@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "lib/files/model/step_graph.h"
-#include "lib/files/model/testing_proto.h"
+#include "lib/files/model/testing/proto.h"
 #include "lib/files/model/weights.h"
 
 namespace ckplan {

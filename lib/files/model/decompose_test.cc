@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "lib/files/model/testing_proto.h"
+#include "lib/files/model/testing/proto.h"
 
 namespace ckplan {
 namespace {

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "lib/files/model/bind_dims.h"
-#include "lib/files/model/testing.h"
+#include "lib/files/model/testing/models.h"
 
 namespace ckplan {
 namespace {

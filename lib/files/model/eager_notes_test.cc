@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "lib/files/model/testing_proto.h"
+#include "lib/files/model/testing/proto.h"
 
 namespace ckplan {
 namespace {

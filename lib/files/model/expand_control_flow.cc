@@ -314,7 +314,8 @@ bool Expander::ExpandLoop(const NodeProto& node, const Values& inputs, Scope& sc
     const std::optional<Values> made = ExpandRound(*body, round, operands, shared);
     if (!made || is_too_large_) return false;
     goes_on = KnownScalar((*made)[0]);
-    if (!goes_on) return Refuse(fmt::format("whether it goes on after round {} is unknown", round));
+    if (!goes_on)
+      return Refuse(fmt::format("whether it continues after round {} is unknown", round));
     carried.assign(made->begin() + 1, made->begin() + 1 + static_cast<std::ptrdiff_t>(states));
     for (size_t i = 0; i < collected; ++i) rounds[i].push_back((*made)[1 + states + i]);
   }
@@ -377,7 +378,7 @@ ValueIndex Expander::Empty(const NodeProto& node, size_t output, ValueIndex roun
   collector.set_name(node.name());
   collector.add_output(node.output(at));
   AddDeadEnd(collector, DeadEnd::Kind::kControlFlow,
-             "it has no round, and the shape of what it collects is unknown", reads, scope);
+             "it runs no round, and the shape of its output is unknown", reads, scope);
   return kNoValue;
 }
 
@@ -424,7 +425,7 @@ std::optional<Expander::Values> Expander::ScanRounds(const NodeProto& node, cons
   for (size_t i = 0; i < scanned; ++i) {
     const ValueIndex value = given[states + i];
     if (value == kNoValue || !model_.value(value).has_shape) {
-      Refuse("the length of what it scans is unknown");
+      Refuse("the length of its scan inputs is unknown");
       return std::nullopt;
     }
     Dims dims = model_.value(value).dims;
@@ -435,7 +436,8 @@ std::optional<Expander::Values> Expander::ScanRounds(const NodeProto& node, cons
     const int64_t own = dims[static_cast<size_t>(axis)];
     if (own < 0 || own > static_cast<int64_t>(kMaxUnrolledOperations) ||
         length.value_or(own) != own) {
-      Refuse(length ? "what it scans has different lengths" : fmt::format("it has {} rounds", own));
+      Refuse(length ? "its scan inputs have different lengths"
+                    : fmt::format("it has {} rounds", own));
       return std::nullopt;
     }
     length = own;
@@ -488,9 +490,9 @@ bool Expander::ExpandScanOfBatch(const NodeProto& node, const NodeProto& named,
   for (size_t i = 0; i < given.size(); ++i) {
     const bool is_known = given[i] != kNoValue && model_.value(given[i]).has_shape &&
                           !model_.value(given[i]).dims.empty();
-    if (!is_known) return Refuse("the shape of what it reads is unknown");
+    if (!is_known) return Refuse("the shape of its inputs is unknown");
     const Dims& dims = model_.value(given[i]).dims;
-    if (samples >= 0 && dims[0] != samples) return Refuse("what it reads has different batches");
+    if (samples >= 0 && dims[0] != samples) return Refuse("its inputs have different batch sizes");
     samples = dims[0];
     if (dims.size() > 1 && i + 1 == given.size()) longest = dims[1];
   }
@@ -531,7 +533,7 @@ bool Expander::ExpandScanOfBatch(const NodeProto& node, const NodeProto& named,
     const bool is_wanted = !node.output(static_cast<int>(i)).empty();
     const bool is_made = outputs[i].size() == static_cast<size_t>(samples) &&
                          std::count(outputs[i].begin(), outputs[i].end(), kNoValue) == 0;
-    if (is_wanted && !is_made) return Refuse("the shape of what it collects is unknown");
+    if (is_wanted && !is_made) return Refuse("the shape of its output is unknown");
     whole.push_back(is_wanted ? Stack(named, static_cast<int>(i), outputs[i], 0, scope) : kNoValue);
   }
   NameOutputs(node, whole, scope);

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "lib/files/model/testing.h"
-#include "lib/files/model/testing_proto.h"
+#include "lib/files/model/testing/models.h"
+#include "lib/files/model/testing/proto.h"
 
 namespace ckplan {
 namespace {
@@ -143,7 +143,7 @@ TEST_CASE("loops: an attempt to unroll one leaves its name as it is") {
   sum.add_output("one");
   body.mutable_node()->SwapElements(0, body.node_size() - 1);
   CheckFails(LoadProto(proto, options), ErrorCode::kUnsupported,
-             "Loop \"loop\": whether it goes on");
+             "Loop \"loop\": whether it continues");
 }
 
 TEST_CASE("loops: what decides the rounds may be computed, and sequences may be carried") {

@@ -130,8 +130,8 @@ class Expander {
                                      std::string* fault, Scope& scope);
   void AddOutputs(const Scope& scope);
   Result<Done> Report();
-  // Removes the operations behind dead ends and faults that no output depends on, as those of an
-  // If's other branch: nothing makes what they read.
+  // Removes operations whose inputs are missing because of dead ends or faults that no output
+  // depends on, such as those in an If's other branch.
   void DropUnmade();
 
   // Adds unknown outputs for a node that can't be planned. `what` is the reason, such as "its

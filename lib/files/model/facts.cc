@@ -263,9 +263,9 @@ class FactFinder {
     }
   }
 
-  // True if a trainable constant is not trained as this operand: a number of the program, unless
-  // the operator applies weights; a branch of a mask that is computed once, outside the step; or
-  // the scale of quantized weights.
+  // True if this operand is a constant that is not trained: a literal number, unless the operator
+  // applies weights; a branch of a mask that is computed once, outside the step; or the scale of
+  // quantized weights.
   bool IsUntrainedOperand(const ModelOperation& operation, const OpRule& rule,
                           size_t position) const {
     const ModelValue& value = model_.value(operation.inputs[position]);

@@ -14,42 +14,42 @@ namespace folding {
 
 namespace {
 
-using Int = std::optional<int64_t>;
+using MaybeInt = std::optional<int64_t>;
 
-Int SubtractInts(int64_t a, int64_t b) {
+MaybeInt SubtractInts(int64_t a, int64_t b) {
   int64_t difference = 0;
   if (__builtin_sub_overflow(a, b, &difference)) return std::nullopt;
   return difference;
 }
 
-Int DivideInts(int64_t a, int64_t b) {
+MaybeInt DivideInts(int64_t a, int64_t b) {
   if (b == 0 || (b == -1 && a == std::numeric_limits<int64_t>::min())) return std::nullopt;
   return a / b;
 }
 
-Int FloorMod(int64_t a, int64_t b) {
-  if (b == 0 || b == -1) return b == 0 ? std::nullopt : Int(0);
+MaybeInt FloorMod(int64_t a, int64_t b) {
+  if (b == 0 || b == -1) return b == 0 ? std::nullopt : MaybeInt(0);
   const int64_t rest = a % b;
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
-Int IntPower(int64_t base, int64_t exponent) {
+MaybeInt IntPower(int64_t base, int64_t exponent) {
   if (exponent < 0 || exponent > 64) return std::nullopt;
-  Int power = 1;
+  MaybeInt power = 1;
   for (; exponent > 0 && power.has_value(); --exponent) power = CheckedMul(*power, base);
   return power;
 }
 
-Int MinOfInts(int64_t a, int64_t b) { return std::min(a, b); }
-Int MaxOfInts(int64_t a, int64_t b) { return std::max(a, b); }
-Int And(int64_t a, int64_t b) { return a != 0 && b != 0 ? 1 : 0; }
-Int Or(int64_t a, int64_t b) { return a != 0 || b != 0 ? 1 : 0; }
-Int Xor(int64_t a, int64_t b) { return (a != 0) != (b != 0) ? 1 : 0; }
+MaybeInt MinOfInts(int64_t a, int64_t b) { return std::min(a, b); }
+MaybeInt MaxOfInts(int64_t a, int64_t b) { return std::max(a, b); }
+MaybeInt And(int64_t a, int64_t b) { return a != 0 && b != 0 ? 1 : 0; }
+MaybeInt Or(int64_t a, int64_t b) { return a != 0 || b != 0 ? 1 : 0; }
+MaybeInt Xor(int64_t a, int64_t b) { return (a != 0) != (b != 0) ? 1 : 0; }
 
-Int Not(int64_t x) { return x == 0 ? 1 : 0; }
-Int NegateInt(int64_t x) { return CheckedMul(x, -1); }
-Int AbsOfInt(int64_t x) { return x < 0 ? CheckedMul(x, -1) : x; }
-Int SignOfInt(int64_t x) { return x < 0 ? -1 : x > 0 ? 1 : 0; }
+MaybeInt Not(int64_t x) { return x == 0 ? 1 : 0; }
+MaybeInt NegateInt(int64_t x) { return CheckedMul(x, -1); }
+MaybeInt AbsOfInt(int64_t x) { return x < 0 ? CheckedMul(x, -1) : x; }
+MaybeInt SignOfInt(int64_t x) { return x < 0 ? -1 : x > 0 ? 1 : 0; }
 
 double Mod(double a, double b) { return std::fmod(a, b); }
 double Power(double a, double b) { return std::pow(a, b); }
@@ -62,7 +62,7 @@ double Apply(double a, double b) {
 }
 
 template <typename Comparison>
-Int HoldsForInts(int64_t a, int64_t b) {
+MaybeInt HoldsForInts(int64_t a, int64_t b) {
   return Comparison()(a, b) ? 1 : 0;
 }
 template <typename Comparison>

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "lib/files/model/testing_proto.h"
+#include "lib/files/model/testing/proto.h"
 
 namespace ckplan {
 namespace {

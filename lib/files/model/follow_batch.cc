@@ -27,7 +27,8 @@ Strides SamplesOf(const Dims& dims, BatchPlace place, int64_t batch) {
   return {low, low * batch};
 }
 
-bool Holds(const Strides& axis, const Strides& batch) {
+// True if the batch is a part of the axis, or all of it.
+bool ContainsBatch(const Strides& axis, const Strides& batch) {
   return batch.low % axis.low == 0 && axis.high % batch.high == 0;
 }
 
@@ -63,7 +64,7 @@ std::optional<BatchPlace> PlaceOnAxis(const Dims& from, BatchPlace place, const 
                                       size_t axis, int64_t batch) {
   const Strides within = StridesOf(to, axis);
   const Strides samples = SamplesOf(from, place, batch);
-  if (!Holds(within, samples)) return std::nullopt;
+  if (!ContainsBatch(within, samples)) return std::nullopt;
   return BatchPlace{axis, samples.low / within.low};
 }
 

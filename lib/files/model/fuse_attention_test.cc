@@ -6,7 +6,7 @@
 #include <string>
 
 #include "lib/files/model/op_spec_of.h"
-#include "lib/files/model/testing.h"
+#include "lib/files/model/testing/models.h"
 
 namespace ckplan {
 namespace {

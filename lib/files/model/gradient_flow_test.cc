@@ -1,7 +1,7 @@
 // Tests that a parameter counts as trained only if a gradient of the step reaches it.
 #include <algorithm>
 
-#include "lib/files/model/testing_proto.h"
+#include "lib/files/model/testing/proto.h"
 
 namespace ckplan {
 namespace {

@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "lib/files/model/model_impl.h"
-#include "lib/files/model/testing_proto.h"
+#include "lib/files/model/testing/proto.h"
 
 namespace ckplan {
 namespace {

@@ -58,7 +58,7 @@ class NodeContext final : public onnx::InferenceContext {
     }
     if (!data_[index].has_value()) {
       data_[index] = MakeTensor(*value->constant);
-      // ONNX wants scalars here, but its own functions and runtimes take lists of one number.
+      // ONNX requires scalars here, but its own functions and runtimes take lists of one number.
       if (operation_.type() == "Range" && value->constant->size() == 1) data_[index]->clear_dims();
     }
     return &*data_[index];

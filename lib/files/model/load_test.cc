@@ -6,7 +6,7 @@
 
 #include "lib/files/model/graph_hash.h"
 #include "lib/files/model/model_impl.h"
-#include "lib/files/model/testing_proto.h"
+#include "lib/files/model/testing/proto.h"
 #include "lib/files/model/wire.h"
 
 namespace ckplan {

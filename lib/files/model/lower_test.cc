@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "lib/files/model/model_impl.h"
-#include "lib/files/model/testing_proto.h"
+#include "lib/files/model/testing/proto.h"
 #include "lib/problem/graph/tensor_graph.h"
 
 namespace ckplan {

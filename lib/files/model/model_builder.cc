@@ -49,7 +49,6 @@ ValueIndex ModelBuilder::AddValue(const std::string& name, Scope& scope,
   return index;
 }
 
-// Reports a size that overflows.
 void ModelBuilder::SetType(ModelValue& value, const onnx::TypeProto& type) {
   value.type = type;
   if (!IsFullTensor(type)) return;

@@ -110,9 +110,9 @@ struct Model::Impl {
   // The float outputs of the part that depend on nothing unknown. Set when the graph is expanded,
   // even if expanding fails because of others.
   std::vector<std::string> live_outputs;
-  // If no output can be trained: the values before them that can be, as possible outputs.
+  // If no output can be trained: earlier values that can be, which could be outputs instead.
   std::vector<std::string> trainable_ends;
-  // The main graph's names of values that a branch, function or decomposition names otherwise.
+  // The main graph's names of values that have another name in a branch, function or decomposition.
   std::map<ValueIndex, std::string> main_names;
 
   const ModelValue& value(ValueIndex i) const { return values[static_cast<size_t>(i)]; }

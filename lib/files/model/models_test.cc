@@ -1,11 +1,12 @@
 // Tests real models as exporters write them: testdata/models says where each came from.
+#include "lib/files/model/testing/models.h"
+
 #include <doctest/doctest.h>
 
 #include <optional>
 
 #include "lib/files/model/facts.h"
 #include "lib/files/model/model_impl.h"
-#include "lib/files/model/testing.h"
 #include "lib/problem/graph/tensor_graph.h"
 #include "lib/problem/ops/work.h"
 

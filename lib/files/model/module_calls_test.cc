@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/files/model/testing_proto.h"
+#include "lib/files/model/testing/proto.h"
 
 namespace ckplan {
 namespace {

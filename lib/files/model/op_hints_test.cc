@@ -1,7 +1,7 @@
 // Tests of operators that the user describes: shapes, cost and what backward reads.
 #include <algorithm>
 
-#include "lib/files/model/testing_proto.h"
+#include "lib/files/model/testing/proto.h"
 
 namespace ckplan {
 namespace {

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "lib/files/model/facts.h"
-#include "lib/files/model/testing_proto.h"
+#include "lib/files/model/testing/proto.h"
 
 namespace ckplan {
 namespace {

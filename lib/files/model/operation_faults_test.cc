@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "lib/files/model/testing.h"
+#include "lib/files/model/testing/models.h"
 
 namespace ckplan {
 namespace {

@@ -43,7 +43,7 @@ constexpr Magic kMagics[] = {
     {"\x93NUMPY"sv, 0, {"a NumPy array", "name the model's .onnx file"}},
     {"version https://git-lfs"sv,
      0,
-     {"a pointer of Git LFS, which stands for the model", "fetch the model with `git lfs pull`"}},
+     {"a Git LFS pointer, not the model itself", "fetch the model with `git lfs pull`"}},
     {"<!DOCTYPE"sv, 0, kWebPage},
     {"<!doctype"sv, 0, kWebPage},
     {"<html"sv, 0, kWebPage},

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "lib/files/model/testing.h"
+#include "lib/files/model/testing/models.h"
 
 namespace ckplan {
 namespace {

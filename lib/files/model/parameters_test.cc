@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "lib/files/model/step_graph.h"
-#include "lib/files/model/testing.h"
-#include "lib/files/model/testing_proto.h"
+#include "lib/files/model/testing/models.h"
+#include "lib/files/model/testing/proto.h"
 
 namespace ckplan {
 namespace {

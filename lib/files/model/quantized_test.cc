@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "lib/files/model/constant.h"
-#include "lib/files/model/testing_proto.h"
+#include "lib/files/model/testing/proto.h"
 
 namespace ckplan {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "lib/files/model/origin.h"
 #include "lib/files/model/step_graph.h"
-#include "lib/files/model/testing_proto.h"
+#include "lib/files/model/testing/proto.h"
 #include "lib/problem/ops/softmax.h"
 
 namespace ckplan {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "lib/files/model/testing_proto.h"
+#include "lib/files/model/testing/proto.h"
 
 namespace ckplan {
 namespace {

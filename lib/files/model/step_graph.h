@@ -35,7 +35,7 @@ struct Binding {
 };
 
 struct StepNode {
-  // Backward reads and the statistic's size follow the step's autograd.
+  // The autograd mode determines what backward reads, and the size of the statistic.
   OpSpec spec;
   std::vector<Binding> inputs;  // One per input position.
   // One per output position; invalid if the output is not read.

@@ -1,6 +1,6 @@
 #include "lib/files/model/step_graph.h"
 
-#include "lib/files/model/testing.h"
+#include "lib/files/model/testing/models.h"
 
 namespace ckplan {
 namespace {

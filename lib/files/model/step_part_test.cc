@@ -1,7 +1,7 @@
 // Tests that a step ends at the planned outputs, and that nothing else refuses a model.
 #include <algorithm>
 
-#include "lib/files/model/testing_proto.h"
+#include "lib/files/model/testing/proto.h"
 
 namespace ckplan {
 namespace {

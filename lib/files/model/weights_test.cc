@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "lib/files/model/constant.h"
-#include "lib/files/model/testing_proto.h"
+#include "lib/files/model/testing/proto.h"
 
 namespace ckplan {
 namespace {

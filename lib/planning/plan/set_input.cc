@@ -29,7 +29,7 @@ class ValueReader {
     if (is_bare_list) text_ = bracketed;
     while (at_ < text_.size() && fault.empty()) Next();
     if (fault.empty() && (depth_ > 0 || numbers_.empty()))
-      fault = "a bracket is not closed, or a number is missing";
+      fault = "a bracket is unclosed, or a number is missing";
     if (!fault.empty()) return false;
     input->dims.assign(lengths_.begin(), lengths_.end());
     input->is_real = is_real_;

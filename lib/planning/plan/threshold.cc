@@ -123,7 +123,7 @@ void ValidateCurve(const Threshold& threshold, const PlanFigures& figures, const
     if (!row.newer) {
       verdict->holds = false;
       verdict->message =
-          fmt::format("the curve has no plan within {} any more", BytesText(row.peak.count()));
+          fmt::format("the curve no longer has a plan within {}", BytesText(row.peak.count()));
       return;
     }
     if (!worst || growth(row) > growth(*worst)) worst = row;

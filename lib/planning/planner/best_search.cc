@@ -165,7 +165,7 @@ Result<BestSolution> BestSearch::Solve(Bytes budget, const std::optional<Schedul
 Result<BestSolution> BestSearch::SolveByCurve(Bytes budget) {
   BestWork work = kQuickWork;
   work.programs = work.moves = 0;
-  work.curve = kGlanceCurve;
+  work.curve = kBriefCurve;
   CKPLAN_ASSIGN_OR_RETURN(const BestOutcome outcome,
                           SolveExpansion(expansion_, &own_problem_, budget, work, {}, nullptr));
   return SolutionFrom(outcome, expansion_, BoundScope::kOwnOrder);
@@ -175,12 +175,12 @@ std::optional<Bytes> BestSearch::PeakThatFits(
     Bytes most, const std::function<bool(const Schedule& schedule, Bytes peak)>& fits) {
   constexpr int64_t kReadings = 4;
   const int64_t enough = enough_->count();
-  curve().ReadWithin(enough, kGlanceCurve);
+  curve().ReadWithin(enough, kBriefCurve);
   const int64_t least = curve().LeastWithin(enough).peak;
   std::set<int64_t> tried;
   for (int64_t reading = 0; reading < kReadings; ++reading) {
     if (reading > 0)
-      curve().Read(least + (most.count() - least) / kReadings * reading, kGlanceCurve);
+      curve().Read(least + (most.count() - least) / kReadings * reading, kBriefCurve);
     for (const TradeOffCurve::PlanOnCurve& plan : curve().plans()) {
       if (plan.overhead > enough || plan.peak > most.count() || !tried.insert(plan.peak).second)
         continue;

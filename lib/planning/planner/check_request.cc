@@ -127,14 +127,6 @@ Result<Done> CheckForBest(const PlanRequest& request) {
                {"use", {{"algorithm", "approx-dp"}}}};
 }
 
-// Tells whether the algorithm runs backward node by node: it searches runs of the expanded graph,
-// or builds its own schedule.
-bool PlansByNode(const SolverInfo& info) {
-  const bool is_of_runs = info.prepare_runs != nullptr || info.prepare_offload != nullptr;
-  return info.name == kBestAlgorithm || info.name == "rotor" ||
-         (is_of_runs && info.guarantee != Guarantee::kBaseline);
-}
-
 Result<Done> CheckBackward(const SolverInfo& info, const TensorGraph& graph,
                            const PlanRequest& request) {
   if (request.backward == BackwardSteps::kByNode && !request.uses_liveness) {
@@ -144,7 +136,7 @@ Result<Done> CheckBackward(const SolverInfo& info, const TensorGraph& graph,
                  {},
                  LeaveOutRemedy("backward")};
   }
-  if (graph.backward() == BackwardForm::kByNode || !PlansByNode(info)) return Done{};
+  if (graph.backward() == BackwardForm::kByNode || !RunsBackwardByNode(info)) return Done{};
   return Error{ErrorCode::kUsage,
                fmt::format("{} runs backward node by node; only algorithms that choose which "
                            "tensors to keep can run it by input",

@@ -1,5 +1,3 @@
-#include "lib/planning/planner/joint_offload.h"
-
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -15,7 +13,7 @@
 #include "lib/planning/plan/added_time.h"
 #include "lib/planning/planner/best_search.h"
 #include "lib/planning/planner/guarantees.h"
-#include "lib/planning/planner/joint_search.h"
+#include "lib/planning/planner/joint_best.h"
 #include "lib/planning/planner/peak_budget.h"
 #include "lib/planning/planner/registry.h"
 #include "lib/planning/planner/solve.h"
@@ -197,7 +195,7 @@ class OffloadPlanSearch : public PlanSearch {
       : graph_(problem.step.joint()),
         simulator_(problem.step),
         limits_(OffloadLimitsOf(problem)),
-        effort_(problem.request.effort == SearchEffort::kQuick ? kGlanceOffloadEffort
+        effort_(problem.request.effort == SearchEffort::kQuick ? kBriefOffloadEffort
                                                                : kQuickOffloadEffort),
         bound_{Bytes(LargestNeed(graph_)), PeakProof::kWorkingSet, BoundScope::kAnyOrder} {}
 

@@ -21,11 +21,9 @@
 #include "lib/planning/planner/constants_shortage.h"
 #include "lib/planning/planner/guarantees.h"
 #include "lib/planning/planner/memory_attempts.h"
-#include "lib/planning/planner/out_of_memory.h"
 #include "lib/planning/planner/peak_budget.h"
 #include "lib/planning/planner/plan_problem.h"
 #include "lib/planning/planner/solve.h"
-#include "lib/planning/planner/strategy_search.h"
 #include "lib/problem/schedule/training_step.h"
 
 namespace ckplan {

@@ -218,6 +218,12 @@ bool PlansRuns(const SolverInfo& info) {
          info.name == kBestAlgorithm || info.name == kGivenAlgorithm;
 }
 
+bool RunsBackwardByNode(const SolverInfo& info) {
+  const bool is_of_runs = info.prepare_runs != nullptr || info.prepare_offload != nullptr;
+  return info.name == kBestAlgorithm || info.prepare == PrepareRotor ||
+         (is_of_runs && info.guarantee != Guarantee::kBaseline);
+}
+
 bool CanPlan(const SolverInfo& info, const TrainingStep& step) {
   return step.has_forward() || PlansRuns(info) || info.name == kAutoAlgorithm;
 }

@@ -28,6 +28,9 @@ inline constexpr std::string_view kGivenAlgorithm = "given";
 // Tells whether the algorithm plans runs of operations, so that it supports joint graphs as well as
 // models. All others plan the nodes of a forward graph.
 bool PlansRuns(const SolverInfo& info);
+// Returns true if the algorithm's plans of forward graphs run backward node by node: it searches
+// runs of the expanded graph, or builds its own schedule.
+bool RunsBackwardByNode(const SolverInfo& info);
 // Tells whether the algorithm supports this form of step. Algorithms that plan nodes need a forward
 // graph.
 bool CanPlan(const SolverInfo& info, const TrainingStep& step);

@@ -1,5 +1,3 @@
-#include "lib/planning/planner/strategy_search.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,9 +11,9 @@
 #include "lib/planning/plan/constraints.h"
 #include "lib/planning/planner/choose_plan.h"
 #include "lib/planning/planner/knob_search.h"
-#include "lib/planning/planner/out_of_memory.h"
 #include "lib/planning/planner/peak_budget.h"
 #include "lib/planning/planner/registry.h"
+#include "lib/planning/planner/solve.h"
 #include "lib/problem/schedule/lower.h"
 #include "lib/problem/schedule/simulate.h"
 

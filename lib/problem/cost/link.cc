@@ -86,7 +86,7 @@ Result<Done> ReadRates(std::string_view rates, std::string_view text, Link* link
   const auto out = ParseRate(Take(&rates, '/'));
   const auto in = has_two ? ParseRate(rates) : out;
   if (!out || !in) {
-    return LinkError(text, "its rates are not decimal numbers of GB/s above 0, up to 1000000");
+    return LinkError(text, "its rates must be decimal numbers above 0 and at most 1000000");
   }
   link->out_bytes_per_second = *out;
   link->in_bytes_per_second = *in;
@@ -107,7 +107,8 @@ Result<Done> ReadOption(std::string_view option, std::string_view text, Link* li
     return LinkError(text, fmt::format("\"{}\" is not half, full or latency=NS", option));
   }
   const auto latency = ParseInt(option.substr(kLatency.size()), kMaxLatency);
-  if (!latency) return LinkError(text, "its latency is not a number of nanoseconds up to a second");
+  if (!latency)
+    return LinkError(text, "its latency must be a number of nanoseconds, at most a second");
   link->latency_ns = *latency;
   return Done{};
 }

@@ -32,7 +32,7 @@ Result<Done> CheckAttentionOptions(const OpSpec& spec) {
                          "it uses a sliding window (attributes left_window_size, "
                          "right_window_size)");
   }
-  if (spec.input(kMask).has_gradient) return UnsupportedOp(spec, "its mask gets a gradient");
+  if (spec.input(kMask).has_gradient) return UnsupportedOp(spec, "its mask needs a gradient");
   return Done{};
 }
 
@@ -152,10 +152,10 @@ Result<AttentionShape> ReadAttentionShape(const OpSpec& spec) {
 std::span<const FamilyRow> AttentionFamily() {
   static constexpr FamilyRow kRows[] = {
       {"Attention", ValidateBy<ReadAttentionShape>,
-       "one output, no cache, cap or window; the mask gets no gradient"},
+       "one output; no cache, cap or window; no gradient for the mask"},
       {"FusedAttention", ValidateBy<ReadFusedAttentionShape>,
-       "heads of at most 128 elements; no gradients of masks or biases that are broadcast over "
-       "queries or keys"}};
+       "heads of at most 128 elements; no gradients for masks or biases broadcast over queries or "
+       "keys"}};
   return kRows;
 }
 

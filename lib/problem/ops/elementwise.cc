@@ -217,7 +217,7 @@ std::span<const FamilyRow> LogicFamily() {
 
 namespace {
 
-Result<Done> ValidateExtreme(const OpSpec& spec) {
+Result<Done> ValidateSameType(const OpSpec& spec) {
   if (spec.inputs.empty()) return InvalidOp(spec, "it has no inputs");
   CKPLAN_RETURN_IF_ERROR(RequireBroadcast(spec, spec.inputs.size()));
   CKPLAN_RETURN_IF_ERROR(RequireNumber(spec, spec.input(0), "its first input"));
@@ -228,8 +228,8 @@ Result<Done> ValidateExtreme(const OpSpec& spec) {
   return RequireType(spec, spec.output(0), "its output", spec.input(0).type);
 }
 
-Result<Done> ValidateSum(const OpSpec& spec) {
-  CKPLAN_RETURN_IF_ERROR(ValidateExtreme(spec));
+Result<Done> ValidateFloats(const OpSpec& spec) {
+  CKPLAN_RETURN_IF_ERROR(ValidateSameType(spec));
   return RequireFloat(spec, spec.input(0), "its first input");
 }
 
@@ -237,10 +237,10 @@ Result<Done> ValidateSum(const OpSpec& spec) {
 
 std::span<const FamilyRow> NaryFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"Sum", ValidateSum},
-      {"Mean", ValidateSum},
-      {"Max", ValidateExtreme},
-      {"Min", ValidateExtreme},
+      {"Sum", ValidateFloats},
+      {"Mean", ValidateFloats},
+      {"Max", ValidateSameType},
+      {"Min", ValidateSameType},
   };
   return kRows;
 }

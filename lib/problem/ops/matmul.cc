@@ -296,8 +296,9 @@ Result<Done> CheckFactors(const OpSpec& spec, const Contraction& contraction) {
     for (size_t i = 0; i < factor.labels.size(); ++i) {
       const int64_t size = sizes.at(factor.labels[i]);
       if (factor.dims[i] == 1 || factor.dims[i] == size) continue;
-      return InvalidOp(spec, fmt::format("its equation gives the label {} to axes of {} and of {}",
-                                         factor.labels[i], factor.dims[i], size));
+      return InvalidOp(spec,
+                       fmt::format("its equation uses the label {} for axes of sizes {} and {}",
+                                   factor.labels[i], factor.dims[i], size));
     }
   }
   return Done{};

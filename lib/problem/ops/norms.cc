@@ -14,7 +14,7 @@ Result<Done> CheckOutputs(const OpSpec& spec) {
     return UnsupportedOp(spec, "its attribute spatial is 0, which opset 9 removed");
   }
   for (size_t i = 1; i < spec.outputs.size(); ++i) {
-    if (spec.outputs[i].has_gradient) return UnsupportedOp(spec, "its statistics get a gradient");
+    if (spec.outputs[i].has_gradient) return UnsupportedOp(spec, "its statistics need a gradient");
     if (i > 2 && spec.outputs[i].is_present) return UnsupportedOp(spec, "it has saved outputs");
   }
   return RequireKeptScale(spec);
@@ -144,7 +144,7 @@ Result<Done> CheckOutputs(const OpSpec& spec, const LayerNormShape& shape) {
   for (size_t i = 1; i < spec.outputs.size(); ++i) {
     const Operand& moments = spec.outputs[i];
     if (!moments.is_present) continue;
-    if (moments.has_gradient) return UnsupportedOp(spec, "its moments get a gradient");
+    if (moments.has_gradient) return UnsupportedOp(spec, "its moments need a gradient");
     CKPLAN_RETURN_IF_ERROR(RequireFloat(spec, moments, "an output of moments"));
     CKPLAN_RETURN_IF_ERROR(RequireElements(spec, moments, "an output of moments", shape.rows));
   }

@@ -161,7 +161,7 @@ Result<TopKShape> ReadTopKShape(const OpSpec& spec) {
   const auto& known = spec.input(1).known;
   if (known.has_value() && known->ints.size() == 1) shape.chosen = known->ints[0];
   if (shape.chosen < 0 || shape.chosen > dims[axis]) {
-    return InvalidOp(spec, fmt::format("it asks for {} of the {} elements of axis {}", shape.chosen,
+    return InvalidOp(spec, fmt::format("it selects {} of the {} elements of axis {}", shape.chosen,
                                        dims[axis], axis));
   }
   dims[axis] = shape.chosen;

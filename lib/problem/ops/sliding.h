@@ -65,9 +65,9 @@ struct WindowAxis {
 // Adds leading axes of size 1 to `window`, which has at most three axes.
 std::array<WindowAxis, 3> ThreeAxes(const Window& window);
 
-// Returns the number of windows without one that begins in the padding after the input. PyTorch and
-// ONNX Runtime drop such a window of ceil_mode in every opset; ONNX's shape inference does since
-// opset 22.
+// Returns `windows`, minus one if the last window would begin in the padding after the input.
+// PyTorch and ONNX Runtime drop such a window of ceil_mode in every opset; ONNX's shape inference
+// only since opset 22.
 int64_t DropWindowInPadding(int64_t windows, int64_t stride, int64_t in, int64_t begin);
 
 enum class WindowKind { kConvolution, kTransposed, kPool };

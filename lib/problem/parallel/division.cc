@@ -227,7 +227,7 @@ Result<NodeId> FindCut(const TensorGraph& graph, const ModuleCalls& modules,
   const std::string hint = DidYouMean(cut, names);
   return Error{
       ErrorCode::kUsage,
-      fmt::format("stages: no node or module is called \"{}\"{}", Printable(cut, 200), hint),
+      fmt::format("stages: no node or module is named \"{}\"{}", Printable(cut, 200), hint),
       {},
       {}};
 }

@@ -234,7 +234,7 @@ TEST_CASE("pipeline: cuts that do not make these stages are refused") {
   } kRows[] = {
       {{4, 0}, {}, "has 3 nodes, too few for 4 stages"},
       {{3, 0}, {"b"}, "3 stages need 2 cuts, not 1"},
-      {{2, 0}, {"x"}, "no node or module is called \"x\""},
+      {{2, 0}, {"x"}, "no node or module is named \"x\""},
       {{2, 0}, {"a"}, "\"a\" must come after"},
       {{3, 0}, {"c", "b"}, "\"b\" must come after"},
   };

@@ -75,8 +75,6 @@ class CopyScheduler {
   const CopyPlan& Run(const CopyTask& task, int64_t budget,
                       int64_t latest_end = std::numeric_limits<int64_t>::max());
 
-  void set_lead_percent(int64_t percent) { lead_percent_ = percent; }
-
  private:
   enum class State : uint8_t { kWaiting, kUnderWay, kDropped };
 

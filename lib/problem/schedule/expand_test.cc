@@ -37,27 +37,13 @@ std::vector<OpId> RandomOrder(Rng& rng, const JointGraph& graph) {
   return runs;
 }
 
-// A graph whose in-place pairs all name one output of their node, as those of models do.
-TensorGraph RandomGraph(Rng& rng) {
-  RandomGraphOptions options;
-  options.nodes = static_cast<int>(rng.Between(1, 12));
-  options.shared_parameter = 20;
-  TensorGraphParts parts = PartsOf(RandomTensorGraph(rng, options));
-  for (Node& node : parts.nodes) {
-    std::erase_if(node.in_place, [&](const InPlacePair& pair) {
-      return pair.output != node.in_place.front().output;
-    });
-  }
-  return TensorGraph::Create(std::move(parts)).value();
-}
-
 }  // namespace
 
 TEST_CASE("expand: every schedule needs as much memory at its peak as its runs") {
   for (uint64_t seed = 1; seed <= 2000; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
-    const TensorGraph graph = RandomGraph(rng);
+    const TensorGraph graph = RandomModelGraph(rng);
     const Expansion expansion = ExpandTensorGraph(graph);
     const Schedule schedule = LowerStrategy(graph, RandomKeptSet(rng, graph));
     const Simulation expected = *Simulator(graph).Run(schedule);
@@ -78,7 +64,7 @@ TEST_CASE("expand: for any order, schedules are plans of the graph and plans are
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
-    const TensorGraph graph = RandomGraph(rng);
+    const TensorGraph graph = RandomModelGraph(rng);
     const Expansion expansion = ExpandForAnyOrder(graph);
     const Schedule schedule =
         RandomSchedule::Make(rng, graph, static_cast<int>(rng.Between(0, 20)));
@@ -189,7 +175,7 @@ TEST_CASE("expand: every graph that can be has a step that can be") {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
-    TensorGraph largest = RandomGraph(rng);
+    TensorGraph largest = RandomModelGraph(rng);
     // Doubles the figures until the totals overflow.
     for (bool is_larger = true; is_larger;) {
       TensorGraphParts parts = PartsOf(largest);
@@ -209,7 +195,7 @@ TEST_CASE("expand: for any order, what cannot be read yet is put off") {
   for (uint64_t seed = 1; seed <= 1000; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
-    const TensorGraph graph = RandomGraph(rng);
+    const TensorGraph graph = RandomModelGraph(rng);
     const Expansion expansion = ExpandForAnyOrder(graph);
     // A random forward order, and its reverse.
     std::vector<NodeId> order;

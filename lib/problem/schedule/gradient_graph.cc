@@ -45,8 +45,8 @@ class Mirroring {
     value.bytes = of.bytes;
     if (!of.alias_of.is_none()) value.alias_of = newest_[of.alias_of];
     if (mirror > 0) {
-      // A value that counts as a constant has memory once. One that arrives in the peak is a result
-      // in its last version alone.
+      // The memory of a constant counts once. An arriving gradient in the peak is a result only in
+      // its last version.
       if (!IsCountedInPeak(of.kind)) value.bytes = Bytes(0);
       if (of.kind == ValueKind::kArrivingGradient) {
         parts_.values[newest_[id]].kind = ValueKind::kValue;

@@ -17,20 +17,6 @@
 namespace ckplan {
 namespace {
 
-// In models, all in-place pairs of a node name the same output.
-TensorGraph RandomModelGraph(Rng& rng) {
-  RandomGraphOptions options;
-  options.nodes = static_cast<int>(rng.Between(1, 12));
-  options.shared_parameter = 20;
-  TensorGraphParts parts = PartsOf(RandomTensorGraph(rng, options));
-  for (Node& node : parts.nodes) {
-    std::erase_if(node.in_place, [&](const InPlacePair& pair) {
-      return pair.output != node.in_place.front().output;
-    });
-  }
-  return TensorGraph::Create(std::move(parts)).value();
-}
-
 Simulation RunOnce(const GradientGraph& of) {
   return Simulator(of.graph).Run(OwnOrder(of.graph)).value();
 }

@@ -169,7 +169,11 @@ void Replay::Report(Sink* sink) {
       if (!IsOfGradient(kind)) ReleaseIfDead(FreeOf(kind), step, sink);
     } else {
       const size_t first_revival = revived_;
-      IsLoad(kind) ? ReportLoad(table_.MovedBy(kind), step, sink) : ReportWrites(kind, step, sink);
+      if (IsLoad(kind)) {
+        ReportLoad(table_.MovedBy(kind), step, sink);
+      } else {
+        ReportWrites(kind, step, sink);
+      }
       sink->Work(kind);
       for (const int32_t read : table_.reads[kind]) ReleaseIfDead(read, step, sink);
       for (const int32_t write : table_.writes[kind]) ReleaseIfDead(write, step, sink);

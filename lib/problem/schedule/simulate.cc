@@ -256,7 +256,7 @@ Result<Done> Simulator::CheckOrder(const Schedule& schedule) {
   return is_mirrored ? Done{} : CheckFreeOrder(schedule);
 }
 
-// Checks a schedule that is not mirrored by the rules of schedule.h.
+// Checks a schedule that is not mirrored against the rules in schedule.h.
 Result<Done> Simulator::CheckFreeOrder(const Schedule& schedule) {
   const TensorGraph& graph = of_.forward();
   if (!precedence_) precedence_.emplace(graph);

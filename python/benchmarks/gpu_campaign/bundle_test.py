@@ -62,7 +62,7 @@ class BareRoot:
 
     def install(self, folder, names):
         """Puts libraries that replace NVIDIA's where a package manager would put those."""
-        emulated = os.path.join(BUILD, "lib/executor/cuda/emulated/libraries/libckplan_emulated_libraries.so")
+        emulated = os.path.join(BUILD, "lib/executor/cuda/testing/emulated/libraries/libckplan_emulated_libraries.so")
         for name in names:
             self.add(emulated, f"{folder}/{name}")
 

@@ -13,7 +13,7 @@ STAGES = {
     "table": "networks at growing batches: keeping all and three plans, predicted and measured",
     "papers": "what the papers measured",
     "pytorch": "PyTorch side by side: eager, its checkpoints, its knob",
-    "offload": "values moved to the host, by plans and by a greedy rule, beside recomputation",
+    "offload": "values moved to the host, by plans and by a greedy rule, compared with recomputation",
     "sanitizer": "operators and small steps under compute-sanitizer; only if asked for",
 }
 

@@ -2,7 +2,7 @@
 
 A case has a line when it begins and one with its result. A campaign that was cut, at any moment and
 by anything, goes on after the last result: a part of a line at the end is removed, and the case
-that was running begins anew. A case that takes the campaign or the machine down with it several
+that was running begins again. A case that takes the campaign or the machine down with it several
 times is given up: after MAX_STARTS starts, or MAX_LEASED_STARTS in a lease, where a case that hung
 is given up at once.
 """
@@ -117,7 +117,7 @@ class Journal:
         return True
 
     def interrupt(self, case, why, hung=False):
-        """The campaign itself stopped the case, which begins anew in the next one."""
+        """The campaign itself stopped the case, which begins again in the next one."""
         self.write({"event": "stop", "case": case, "why": why, "hung": hung})
 
     def finish(self, case, result):

@@ -28,7 +28,7 @@ def hand_back(work, folder):
     os.makedirs(folder, exist_ok=True)
     try:
         page.write(work)
-    except Exception:  # A fault of the page must not end the campaign; it can be made anew elsewhere.
+    except Exception:  # A faulty page must not end the campaign; it can be made again elsewhere.
         page.write_whole(os.path.join(work, f"{page.NAME}.md"), traceback.format_exc())
     for name in (FILE, f"{page.NAME}.md"):
         replace_by(lambda part, name=name: shutil.copy(os.path.join(work, name), part),

@@ -20,15 +20,15 @@ TESTS = {"operators": "--source-file-exclude=*lib/executor/core/*", "executor": 
 REHEARSED = {
     "ckplan": PROGRAMS["ckplan"],
     "ckexec": ["cli/ckexec/ckexec_emulated"],
-    "operators": ["lib/executor/cuda/host/ckplan_cuda_on_host_test"],
-    "executor": ["lib/executor/cuda/host/ckplan_exec_on_cuda_host_test"],
+    "operators": ["lib/executor/cuda/testing/host/ckplan_cuda_on_host_test"],
+    "executor": ["lib/executor/cuda/testing/host/ckplan_exec_on_cuda_host_test"],
 }
 # What a rehearsal takes of the test programs, which emulate thousands of threads.
 REHEARSED_TESTS = {"operators": "cuda: Rotary*", "executor": "loss: the axis*"}
 # The network that takes the place of all others in a rehearsal.
 STAND_IN = ("tiny_mlp", ("-D", "N=8"))
 
-# What TF32 convolutions of ResNet-50 want at N=256, so that none is held back.
+# What TF32 convolutions of ResNet-50 need at N=256, so that none is restricted.
 WORKSPACE = "1200MiB"
 CASE_SECONDS = 1200  # No case takes this long unless something hangs.
 LEASE_CASE_SECONDS = 45  # The same in a lease, where a hang must not cost the other cases.

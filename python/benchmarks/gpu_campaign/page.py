@@ -134,12 +134,12 @@ def charts(results):
         ("Time of a step", bar_chart("Time", schedules, plan_groups(results, time_of), "ms")),
         ("Overhead of the plan, as predicted and as measured",
          bar_chart("Overhead", ["predicted", "measured"], overhead_groups(results), "%")),
-        ("PyTorch side by side: peak, with parameters, their gradients and the batch",
+        ("Peaks of PyTorch and ckplan, including parameters, their gradients and the batch",
          bar_chart("Peak", sides, side_groups(
              results, lambda report, run: (tables.whole(report, run, "driver")
                                            or tables.whole(report, run)) / tables.MIB,
              lambda side: side["peak_bytes"] / tables.MIB), "MiB")),
-        ("PyTorch side by side: time of a step",
+        ("Step times of PyTorch and ckplan",
          bar_chart("Time", sides, side_groups(
              results, lambda report, run: time_of(report[run]),
              lambda side: side["seconds"] * 1000), "ms")),

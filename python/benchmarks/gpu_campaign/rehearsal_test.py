@@ -476,10 +476,10 @@ class JournalOfStarts(unittest.TestCase):
             journal = Journal(folder)
             for _ in range(5):
                 self.assertTrue(journal.begin("a"))
-                journal.interrupt("a", "the time is up")
+                journal.interrupt("a", "the time limit was reached")
             for _ in range(MAX_STARTS):
                 self.assertTrue(journal.begin("a"))
-                journal.interrupt("a", "the time is up", hung=True)
+                journal.interrupt("a", "the time limit was reached", hung=True)
             self.assertFalse(journal.begin("a"))
             self.assertTrue(journal.begin("b", 1))
             self.assertFalse(journal.begin("b", 1))
@@ -492,7 +492,7 @@ class JournalOfStarts(unittest.TestCase):
             self.assertTrue(journal.begin("killed", **leased))
             self.assertFalse(journal.begin("killed", **leased))
             self.assertTrue(journal.begin("hung", **leased))
-            journal.interrupt("hung", "the time is up", hung=True)
+            journal.interrupt("hung", "the time limit was reached", hung=True)
             self.assertFalse(journal.begin("hung", **leased))
             journal.finish("hung", {"status": "failed"})
             self.assertTrue(journal.begin("hung", **leased))

@@ -71,8 +71,8 @@ def checks(results):
     for case, result in in_stage(results, "probe", "operators", "executor", "sanitizer"):
         rows.append([case, f"{result['seconds']:.1f}", verdict(result),
                      "; ".join(result.get("summary", []))])
-        rows += [["", "", f"ended with {alone['exit_code']}", alone["name"]]
-                 for alone in result.get("alone", []) if alone["exit_code"] != 0]
+        rows += [["", "", f"ended with {test['exit_code']}", test["name"]]
+                 for test in result.get("alone", []) if test["exit_code"] != 0]
     return Table("Checks", ["case", "s>", "result", "details"], rows)
 
 
@@ -280,7 +280,7 @@ def moved(results):
     return Table("Values on the host",
                  ["network", "size", "precision", "schedule", "counted, MiB>", "driver>", "on the host>",
                   "keeping all, ms>", "ms>", "overhead predicted>", "measured>", "result"], rows,
-                 "Schedules with copies may move values to the host; best alone recomputes.")
+                 "Schedules with copies may move values to the host; those of best alone only recompute.")
 
 
 def all_tables(results):

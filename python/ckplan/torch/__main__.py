@@ -38,7 +38,7 @@ _EXAMPLE = """example:
 train.py has a function make_model(), which returns the model, and a function
 inputs(batch=8), which returns the arguments of the model's forward."""
 
-_NO_LOSS = "--loss takes the name of a function in that file, from the model's result to the loss"
+_NO_LOSS = "--loss NAME names a function in that file that computes the loss from the model's result"
 _NO_INPUTS = "write inputs(), which returns the arguments of forward, or name another with --inputs"
 
 _COMPARISON = """example:
@@ -110,7 +110,9 @@ def _inputs(example_inputs: Any, sizes: list[str]) -> Any:
             has = ", ".join(known) or "none"
             raise ValueError(f"--size {text}: unknown size {name!r}; the inputs have {has}")
         if not value.isdigit() or int(value) < 1:
-            raise ValueError(f"--size {text}: a size is a whole number from 1, as in {name}=16")
+            raise ValueError(
+                f"--size {text}: a size must be a whole number of at least 1, such as {name}=16"
+            )
         chosen[name] = int(value)
     if not callable(example_inputs):
         return inputs_at(example_inputs, chosen)

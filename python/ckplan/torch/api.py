@@ -294,7 +294,7 @@ class PlannedFunction(Generic[Parameters, Result]):
             self._use(self._backend.with_shares())
         self._backend.parts.begin_call()
         if not self._has_run:
-            for note in obstacles.before_the_first_call(self._model):
+            for note in obstacles.warnings_before_first_call(self._model):
                 self.ckplan.say(note)
         before = private.graph_breaks() if not self._has_run else Counter()
         try:

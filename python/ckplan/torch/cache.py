@@ -1,7 +1,7 @@
 """Caches plans in a folder that other users may write to.
 
 A file is named by the hash of the graph, the request and the program. Its contents are untrusted:
-the program checks the plan against the graph, and the plan is used only if it is within the present
+the program checks the plan against the graph, and the plan is used only if it is within the current
 limit. Otherwise the graph is planned again, with a warning.
 """
 

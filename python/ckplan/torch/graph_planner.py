@@ -73,7 +73,7 @@ class GraphPlanner:
             return private_autograd.default_partition(joint, inputs, **options), entry, []
         entry, plan = self._plan_once(captured, entry)
         built = self._build(joint, captured, entry, plan)
-        return (built.forward, built.backward), entry, built.apart
+        return (built.forward, built.backward), entry, built.uncounted
 
     def plan_for_loss(
         self, part: int, joint: fx.GraphModule, options: dict[str, Any], unused: Unused
@@ -100,8 +100,8 @@ class GraphPlanner:
             return None
         order = [operation.id for operation in everything.operations]
         modules = build(joint, everything, order)
-        apart = everything.parameter_gradients()
-        return PlannedModules(modules.forward, modules.backward, apart), entry, built
+        uncounted = everything.parameter_gradients()
+        return PlannedModules(modules.forward, modules.backward, uncounted), entry, built
 
     def plan_again(
         self,
@@ -137,15 +137,15 @@ class GraphPlanner:
         """Plans a graph that is retained for another backward pass, within the limit of its plan.
 
         Its saved tensors stay to the end, and their size is known only after planning, so smaller
-        and smaller budgets are tried until everything fits. Returns None if the present plan is
+        and smaller budgets are tried until everything fits. Returns None if the current plan is
         best.
         """
         reduced = without_gradients(joint, unused.absent)
         captured = self.capture(reduced, options, unused.dropped)
         order = [operation.id for operation in captured.operations]
         everything = build(reduced, captured, order)
-        apart = captured.parameter_gradients()
-        kept = replay_modules(everything, apart, unused.dropped, is_retained=True).peak_bytes
+        uncounted = captured.parameter_gradients()
+        kept = replay_modules(everything, uncounted, unused.dropped, is_retained=True).peak_bytes
         limit = self._limit_retained(entry, kept)
         if limit is None:
             return None
@@ -180,7 +180,7 @@ class GraphPlanner:
         If none fits, returns the smallest; None if that is the plan of ``entry``.
         """
         assert entry.plan is not None
-        apart = captured.parameter_gradients()
+        uncounted = captured.parameter_gradients()
         best, least, too_low = None, entry.retained_peak_bytes, 0
         too_high = int(entry.plan.document["result"]["peak_bytes"])
         aim = too_high + limit - least
@@ -193,7 +193,7 @@ class GraphPlanner:
                 too_low, aim = aim, error.least_bytes or (aim + too_high) // 2
                 continue
             modules = build(joint, captured, plan.schedule, on_host=plan.on_host)
-            needed = replay_modules(modules, apart, unused.dropped, is_retained=True).peak_bytes
+            needed = replay_modules(modules, uncounted, unused.dropped, is_retained=True).peak_bytes
             if needed > limit:
                 if needed < least:
                     best, least = plan, needed
@@ -213,7 +213,7 @@ class GraphPlanner:
         options: dict[str, Any],
         unused: Unused,
     ) -> PlannedModules:
-        """Plans the graph within its present limit."""
+        """Plans the graph within its current limit."""
         reduced = without_gradients(joint, unused.absent)
         captured = self.capture(reduced, options, unused.dropped)
         plan = self.make_plan(captured, entry)
@@ -256,19 +256,19 @@ class GraphPlanner:
             on_host=plan.on_host,
             is_compiled=self.request.compiler == "inductor",
         )
-        apart = captured.parameter_gradients()
+        uncounted = captured.parameter_gradients()
         updates = sum(
             storage_bytes(tensor)
             for copy in captured.boundary_copies
             for tensor in tensors_in(copy.all_input_nodes[-1].meta.get("val"))
         )
-        replay = _check_replay(modules, plan, apart, dropped, updates)
+        replay = _check_replay(modules, plan, uncounted, dropped, updates)
         entry.saved_bytes, entry.saved_host_bytes = replay.saved_bytes, replay.saved_host_bytes
         self.describe(entry, captured, plan)
         found = self.parts.found[entry.part]
         found.keep_all_peak_bytes, found.saved_bytes = plan.keep_all_peak_bytes, entry.saved_bytes
         found.saved_host_bytes = entry.saved_host_bytes
-        return PlannedModules(modules.forward, modules.backward, apart)
+        return PlannedModules(modules.forward, modules.backward, uncounted)
 
     def describe(self, entry: GraphReport, captured: JointGraph, plan: Plan | None) -> None:
         """Completes a report with the plan, if there is one."""
@@ -441,14 +441,14 @@ class GraphPlanner:
 
 
 def _check_replay(
-    modules: Modules, plan: Plan, apart: list[int], dropped: Collection[int], updates: int
+    modules: Modules, plan: Plan, uncounted: list[int], dropped: Collection[int], updates: int
 ) -> Replay:
     """Returns the memory that modules need. Raises ReplayError if it is not as planned.
 
     It may be less by ``updates``, the bytes of buffers' new values: plans count them until the
     gradients arrive, but forward modules free them earlier.
     """
-    replay = replay_modules(modules, apart, dropped)
+    replay = replay_modules(modules, uncounted, dropped)
     needed = {"": replay.peak_bytes, " of host memory": replay.host_peak_bytes}
     planned = {"": plan.peak_bytes, " of host memory": plan.host_peak_bytes}
     for what, count in needed.items():

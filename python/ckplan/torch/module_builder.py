@@ -197,7 +197,7 @@ class _Half:
         self.numbers: set[_Key] = set()
         self._missing: list[fx.Node] = list(before._missing if before else captured.numbers)
         self._unchecked: list[bounds.Check] = list(before._unchecked if before else captured.checks)
-        # The node of this graph with the present version of each kept value.
+        # The node of this graph with the current version of each kept value.
         self.memory: dict[_Key, fx.Node] = {}
         # The roots whose copies back are still under way.
         self.arriving: dict[fx.Node, None] = dict(before.arriving) if before else {}
@@ -249,7 +249,7 @@ class _Half:
         return all(root in self.memory or root.op == "get_attr" for root in roots)
 
     def copy(self, node: fx.Node) -> fx.Node:
-        """Copies the node into this graph, reading the present versions."""
+        """Copies the node into this graph, reading the current versions."""
         return self._copy(node, {})
 
     def read(self, node: Any) -> Any:
@@ -304,7 +304,7 @@ class _Half:
         return root not in self._given and root not in returned
 
     def _current_version(self, root: fx.Node) -> fx.Node:
-        """Returns the node with a root's present version; waits for its copy back first."""
+        """Returns the node with a root's current version; waits for its copy back first."""
         if root in self.arriving:
             del self.arriving[root]
             host = self.memory[_HostCopy(root)]
@@ -336,7 +336,7 @@ class _Half:
         return made
 
     def _read(self, node: fx.Node, views: dict[fx.Node, Any]) -> Any:
-        """Returns the node's tensor by applying views to the present version of its root.
+        """Returns the node's tensor by applying views to the current version of its root.
 
         ``views`` caches the views that one reader has already applied.
         """

@@ -46,7 +46,7 @@ SMALL_PARTS = (
 )
 
 
-def before_the_first_call(model: Any) -> list[str]:
+def warnings_before_first_call(model: Any) -> list[str]:
     """Returns a warning for each obstacle that is visible in the modules."""
     if not isinstance(model, nn.Module):
         return []
@@ -62,7 +62,7 @@ def before_the_first_call(model: Any) -> list[str]:
             "run in eager mode without a plan, because PyTorch does not compile them; it compiles "
             "hooks on tensors (Tensor.register_hook)"
         )
-    # An attribute of models of transformers.
+    # An attribute of transformers models.
     if any(getattr(module, "gradient_checkpointing", False) is True for module in model.modules()):
         found.append(CHECKPOINTS)
     return found

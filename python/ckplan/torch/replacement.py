@@ -22,7 +22,7 @@ class PlannedModules:
 
     forward: fx.GraphModule
     backward: fx.GraphModule
-    apart: list[int]
+    uncounted: list[int]
 
 
 @dataclass

@@ -408,7 +408,7 @@ def _parse_plan(plan: dict[str, Any], graph: bytes) -> Plan:
 def _accept(
     found: Any, graph: JointGraph, content: bytes, request: Request, host_memory: int | None
 ) -> Plan:
-    """Returns a valid cached plan if it answers the present request. Raises RefusedError."""
+    """Returns a valid cached plan if it answers the current request. Raises RefusedError."""
     expected = dict(request.request_fields())
     if graph.recomputed:
         expected["recompute"] = graph.recomputed

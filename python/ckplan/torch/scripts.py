@@ -45,7 +45,7 @@ def find_function(name: str) -> tuple[ModuleType, Callable[..., Any]]:
     """
     place, separator, function = name.rpartition(":")
     if not separator or not place or not function:
-        raise ValueError(f"{name} names no function: write MODULE:FUNCTION or FILE.py:FUNCTION")
+        raise ValueError(f"{name} is not a function: write MODULE:FUNCTION or FILE.py:FUNCTION")
     module = _from_file(Path(place)) if place.endswith(".py") else _by_name(place)
     make = called(module, function)
     if not callable(make):

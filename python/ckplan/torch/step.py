@@ -49,11 +49,11 @@ class Step(StepPlans):
         if modules is not None:
             return modules
         self._uses_loss_alone = False
-        (forward, backward), self._entry, apart = self._backend.plan(
+        (forward, backward), self._entry, uncounted = self._backend.plan(
             self._part, joint, inputs, **options
         )
         if self._entry.plan is not None:
-            self._begin(PlannedModules(forward, backward, apart))
+            self._begin(PlannedModules(forward, backward, uncounted))
             self._joint = joint, options
         return forward, backward
 
@@ -212,8 +212,8 @@ class Step(StepPlans):
         self._note_gradients(replacement, watches)
         self._has_backward = True
         if self._first is not None:
-            apart = replacement.built.apart if replacement else self._first.apart
-            self._tracker.leave_out(gradients[i] for i in apart)
+            uncounted = replacement.built.uncounted if replacement else self._first.uncounted
+            self._tracker.leave_out(gradients[i] for i in uncounted)
         return gradients
 
     def _find_call(self, saved: list[Any]) -> Call | None:

@@ -71,7 +71,7 @@ class StepPlans:
         self._slots: slots.Slots | None = None
         self._replacements: dict[int, Replacement] = {}
         self._has_left = self._is_retained = self._is_planned_retained = self._is_hooked = False
-        # The division of the limit that the present plan is for, and whether it has changed.
+        # The division of the limit that the current plan is for, and whether it has changed.
         self._parts = backend.parts
         self._has_share = False
 
@@ -184,7 +184,7 @@ class StepPlans:
 
     @contextlib.contextmanager
     def _warn_on_error(self, *fatal: type[Exception]) -> Iterator[None]:
-        """Within this context an exception only causes a warning, and the present plan stays."""
+        """Within this context an exception only causes a warning, and the current plan stays."""
         before, replacement = dict(vars(self._entry)), self._replacement
         try:
             yield
@@ -206,7 +206,7 @@ class StepPlans:
             self._plan_anew(Unused())
 
     def _plan_anew(self, unused: Unused) -> bool:
-        """Plans the graph within its present limit. Returns whether the plan is in use."""
+        """Plans the graph within its current limit. Returns whether the plan is in use."""
         if self._joint is None:
             return False
         self._first_entry = self._first_entry or dict(vars(self._entry))
@@ -303,7 +303,7 @@ class StepPlans:
             built.forward,
             built.backward,
             self._num_outputs,
-            built.apart,
+            built.uncounted,
             replacement.unused.dropped if replacement is not None else (),
             self._is_retained,
             {k for k, i in enumerate(self._present(replacement)) if i in self._held},

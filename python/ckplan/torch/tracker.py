@@ -60,8 +60,8 @@ class Tracker:
 
     def peak_bytes(self) -> int:
         """Returns the peak in bytes, without excluded memory and copies on the host."""
-        apart = self._left_out | self._on_host
-        return _largest_prefix_sum(size for number, size in self._changes if number not in apart)
+        excluded = self._left_out | self._on_host
+        return _largest_prefix_sum(size for number, size in self._changes if number not in excluded)
 
     def host_peak_bytes(self) -> int:
         """Returns the peak of copies on the host, in bytes."""

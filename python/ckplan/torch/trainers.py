@@ -26,7 +26,7 @@ class TrainerCompiler:
     def begin(self, modules: Iterable[nn.Module]) -> None:
         """Compiles modules that are not compiled yet, and warns of obstacles to a plan."""
         for module in modules:
-            for note in obstacles.before_the_first_call(module):
+            for note in obstacles.warnings_before_first_call(module):
                 self._planner.report.say(note)
             if not private.is_compiled_in_place(module):
                 module.compile(backend=self._planner, dynamic=False)

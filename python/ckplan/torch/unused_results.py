@@ -55,7 +55,7 @@ _SUM = torch.ops.aten.add.Tensor
 def better_plan_refused(error: Exception) -> str:
     """Returns the warning that a plan which would save memory was rejected."""
     what = str(error).strip() or type(error).__name__
-    return f"training continues with the present plan, because a better one failed ({what})"
+    return f"training continues with the current plan, because a better one failed ({what})"
 
 
 @dataclass(frozen=True)

@@ -327,7 +327,7 @@ def test_the_command_line(tmp_path, capsys):
     [
         (["{}:make_model"], 3, "has no loss to train by"),
         (["{}:make"], 3, "has no 'make'"),
-        (["{}"], 2, "names no function: write MODULE:FUNCTION"),
+        (["{}"], 2, "is not a function: write MODULE:FUNCTION"),
         (["{}:make_model", "--loss", "loss", "--shard", "zero"], 2, "shard must be"),
         (["none.py:make_model"], 3, "none.py does not exist"),
     ],
@@ -378,7 +378,7 @@ def test_memory_may_be_a_device_and_a_reserve_replaces_what_is_outside():
         (["--precision", "int8"], "--precision must be one of"),
         (["--largest", "depth"], "--largest: the inputs have no size 'depth'"),
         (["--size", "depth=3"], "--size depth=3: unknown size 'depth'; the inputs have batch"),
-        (["--size", "batch=no"], "--size batch=no: a size is a whole number from 1"),
+        (["--size", "batch=no"], "--size batch=no: a size must be a whole number"),
     ],
 )
 def test_messages_of_the_command_line_name_flags(tmp_path, capsys, given, said):
@@ -535,7 +535,7 @@ def test_what_writes_a_view_is_named_as_what_eager_pytorch_does_otherwise(norm, 
     make = lambda: nn.Sequential(*layers, nn.Conv2d(8, 1, 1))
     x = torch.zeros(2, 3, 8, 8)
     found = ckplan.torch.estimate(make, x, loss=torch.mean, memory="8GiB").eager_differs
-    expected = ["an operation in place on a view"] * (norm is nn.InstanceNorm2d and is_in_place)
+    expected = ["an in-place operation on a view"] * (norm is nn.InstanceNorm2d and is_in_place)
     assert [row[:31] for row in found] == expected
 
 

@@ -193,8 +193,8 @@ def test_a_budget_below_the_least_names_what_was_replayed(monkeypatch):
 def test_code_that_needs_other_memory_than_promised_is_not_used(monkeypatch):
     replay, peaks = part_decision.replay, []
 
-    def more(step: Any, apart: Any) -> Any:
-        found = replay(step, apart)
+    def more(step: Any, uncounted: Any) -> Any:
+        found = replay(step, uncounted)
         peaks.append(found.tensors_peak_bytes)
         found._events.append((1 << 20, None))
         return found

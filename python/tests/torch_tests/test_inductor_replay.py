@@ -16,14 +16,14 @@ from torch_tests.wrappers import FORWARD, step
 
 
 def test_reference_counts_decide_what_lives():
-    found = replay(step(), apart=[])
+    found = replay(step(), uncounted=[])
     # The loss and its gradient, d, e and f.
     assert found.tensors_peak_bytes == 8 + 3 * 1024
     assert found.saved_bytes == 1028
 
 
 def test_gradients_that_are_counted_elsewhere_are_left_out():
-    found = replay(step(), apart=[0, 1])
+    found = replay(step(), uncounted=[0, 1])
     # b and d with the loss and its gradient; e and f are of parameters.
     assert found.tensors_peak_bytes == 8 + 2 * 1024
 
@@ -118,7 +118,7 @@ def test_what_an_operator_needs_is_what_the_allocator_records(monkeypatch):
 def test_a_result_that_is_counted_elsewhere_counts_in_no_call(monkeypatch):
     monkeypatch.setattr(operator_workspaces, "_known", {})
     call = convolution()
-    alone = dataclasses.replace(call, apart=(0,))
+    alone = dataclasses.replace(call, uncounted=(0,))
     found = operator_workspaces.workspace_bytes([call, alone])
     result = call.results.bytes
     # The workspace of the call is there before and after the result is made.
@@ -130,7 +130,7 @@ def test_a_result_that_is_counted_elsewhere_counts_in_no_call(monkeypatch):
 
 
 def test_gradients_of_parameters_are_left_out_of_the_calls_that_make_them():
-    def products(apart: list[int]) -> list[OperatorCall]:
+    def products(uncounted: list[int]) -> list[OperatorCall]:
         backward = """
     b, tangent = args
     args.clear()
@@ -138,11 +138,11 @@ def test_gradients_of_parameters_are_left_out_of_the_calls_that_make_them():
 """
         whole = step()
         whole.wrappers[1] = wrappers.wrapper(backward, whole.backward.inputs, is_backward=True)
-        calls = replay(whole, apart).calls
+        calls = replay(whole, uncounted).calls
         return [call for call in calls if isinstance(call, OperatorCall)]
 
-    assert [call.apart for call in products([])] == [(), (), ()]
-    assert [call.apart for call in products([1])] == [(), (), (0,)]
+    assert [call.uncounted for call in products([])] == [(), (), ()]
+    assert [call.uncounted for call in products([1])] == [(), (), (0,)]
     assert products([1])[-1].memory_key != products([])[-1].memory_key
     assert products([1])[-1].key == products([])[-1].key
 

@@ -136,7 +136,7 @@ Error CudnnDescriptor::Refusal(cudnnStatus_t status, std::string_view call) cons
   reason.back() = '\0';
   const std::string_view why = reason.data();
   return MakeError(ErrorCode::kUnsupported,
-                   fmt::format("cuDNN refuses {}: {}{}{}", call, api_->get_error_string(status),
+                   fmt::format("cuDNN rejects {}: {}{}{}", call, api_->get_error_string(status),
                                why.empty() ? "" : ": ", why));
 }
 
@@ -221,7 +221,8 @@ class PlanSearch {
     CKPLAN_ASSIGN_OR_RETURN(
         const std::vector<CudnnDescriptor> engines,
         configuration.GetParts(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR));
-    if (engines.size() != 1) return MakeError(ErrorCode::kUnsupported, "it names no engine");
+    if (engines.size() != 1)
+      return MakeError(ErrorCode::kUnsupported, "it does not name an engine");
     CKPLAN_ASSIGN_OR_RETURN(choice.engine, engines[0].GetInteger(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
     CKPLAN_ASSIGN_OR_RETURN(const auto notes,
                             engines[0].GetNotes(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE));

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "lib/executor/cuda/emulated/emulated_convolution.h"
-#include "lib/executor/cuda/emulated/emulated_cudnn.h"
-#include "lib/executor/cuda/emulated/emulated_runtime.h"
 #include "lib/executor/cuda/gpu/cuda_libraries.h"
 #include "lib/executor/cuda/gpu/emulated_gpu.h"
+#include "lib/executor/cuda/testing/emulated/emulated_convolution.h"
+#include "lib/executor/cuda/testing/emulated/emulated_cudnn.h"
+#include "lib/executor/cuda/testing/emulated/emulated_runtime.h"
 
 namespace ckplan::cuda {
 namespace {

@@ -279,7 +279,7 @@ TEST_CASE("real cudnn: properties that lack something, and a GPU that it does no
   const auto none = CudnnConvolutions::Describe(RealApi(), {}, lacking);
   REQUIRE_FALSE(none.ok());
   CHECK(none.error().code == ErrorCode::kUnsupported);
-  CHECK(none.error().message.find("cuDNN refuses") == 0);
+  CHECK(none.error().message.find("cuDNN rejects") == 0);
   GpuDescription old = kH100;
   old.compute_capability = 30;
   CHECK_FALSE(CudnnConvolutions::Describe(RealApi(), {}, PropertiesJson(old)).ok());

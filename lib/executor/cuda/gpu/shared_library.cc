@@ -161,12 +161,12 @@ Result<SharedLibrary> SharedLibrary::Open(const std::string& what,
     return MakeError(
         ErrorCode::kUnsupported,
         fmt::format("{} was not found: no {} on the loader's path, in a CUDA toolkit or in an "
-                    "environment of Python or conda; {}, or name its folder in {}",
+                    "environment of Python or conda; {}, or set {} to its folder",
                     what, names.front(), AdviceFor(names.front()), kVariable));
   }
   Error error =
       MakeError(ErrorCode::kUnsupported,
-                fmt::format("{} was not found: {}; {}, or name another folder in {}", what,
+                fmt::format("{} was not found: {}; {}, or set {} to another folder", what,
                             failures.front().Describe(), failures.front().Advice(), kVariable));
   for (size_t i = 1; i < failures.size(); ++i) error.notes.push_back(failures[i].Describe());
   return error;

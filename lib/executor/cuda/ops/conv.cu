@@ -11,7 +11,7 @@
 #include "lib/executor/cuda/convert.h"
 #include "lib/executor/cuda/index.h"
 #include "lib/executor/cuda/registry.h"
-#include "lib/executor/cuda/traffic/shape_rules.h"
+#include "lib/executor/cuda/shape_rules.h"
 #include "lib/problem/ops/sliding.h"
 
 namespace ckplan::cuda {

@@ -1,6 +1,6 @@
-// Fused attention by a library (lib/executor/cuda/libraries.h): in bfloat16, with as many heads of
-// keys as of queries, of multiples of 8 elements, and with one mask or bias that gets no gradient,
-// or causal. The host computes what the library does not take (host_fallback.h).
+// Fused attention by a library (lib/executor/cuda/libraries.h): in bfloat16, with equal numbers of
+// query and key heads, whose sizes are multiples of 8; either causal, or with one mask or bias
+// without a gradient. The host computes what the library does not support (host_fallback.h).
 //
 // A mask or bias becomes a bias of all queries and keys in the workspace. Where it hides a key it
 // is not -infinity but a number so low that the key's probability is 0: sums over hidden keys alone
@@ -69,32 +69,32 @@ struct DeviceRows {
 // The bias of a hidden key. Adding it to a score leaves it as it is, and its power of e is 0.
 constexpr float kHiddenBias = -1e30F;
 
-// Fails if the operator is none that a library computes.
+// Fails if no library computes the operator.
 Result<Done> CheckTaken(const OpSpec& spec, const FusedAttentionShape& shape) {
   const auto not_taken = [&](std::string_view why) { return Unsupported(spec, why); };
   if (shape.dropout > 0) return not_taken("its probabilities pass through a Dropout");
   for (const Operand* operand : {&spec.input(0), &spec.input(1), &spec.input(2), &spec.output(0)}) {
     if (operand->type != ElementType::kBFloat16) {
-      return not_taken("it is not in bfloat16, which cuDNN's attention wants");
+      return not_taken("its type is not bfloat16, which cuDNN's attention requires");
     }
     if (operand->elements() > std::numeric_limits<int>::max()) {
-      return not_taken("cuDNN takes tensors below 2^31 elements");
+      return not_taken("cuDNN only supports tensors with less than 2^31 elements");
     }
   }
   if (shape.size % 8 != 0 || shape.value_size % 8 != 0) {
     return not_taken("its heads have " + std::to_string(shape.size) + " and " +
                      std::to_string(shape.value_size) +
-                     " elements, and cuDNN takes multiples of 8");
+                     " elements, but cuDNN requires multiples of 8");
   }
   if (shape.heads != shape.key_heads) return not_taken("its heads share keys and values");
   const bool has_term = shape.mask.is_present || shape.bias.is_present;
   if (shape.mask.is_present && shape.bias.is_present) return not_taken("it has a mask and a bias");
   if (has_term && shape.is_causal) return not_taken("it is causal and has a mask");
   if (shape.mask.is_present && shape.mask.is_bool() && shape.fill > kHiddenBias) {
-    return not_taken("keys that its mask hides keep a probability");
+    return not_taken("its masked keys keep a probability above 0");
   }
   for (size_t i = 3; i < spec.inputs.size(); ++i) {
-    if (spec.input(i).has_gradient) return not_taken("its mask or bias gets a gradient");
+    if (spec.input(i).has_gradient) return not_taken("its mask or bias needs a gradient");
   }
   return Done{};
 }
@@ -170,7 +170,7 @@ void ClearUnseenRows(Device& device, const LibraryAttentionShape& shape, const D
                  });
 }
 
-// Computes the logarithms alone, where only they are read again, with a warp for each row.
+// Computes only the logarithms, with a warp for each row, if nothing else is read again.
 void MakeLogSums(Device& device, const LibraryAttentionShape& shape, const AttentionTensors& in,
                  const float* is_seen) {
   const LibraryAttentionShape of = shape;

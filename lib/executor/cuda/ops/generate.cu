@@ -63,7 +63,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareRange(const OpSpec& spec, Device& dev
 constexpr OpRow kGenerateOps[] = {
     {"Shape", PrepareShape},
     {"Size", PrepareShape},
-    {"Range", PrepareRange, "floats by the host"},
+    {"Range", PrepareRange, "floats run on the host"},
 };
 
 }  // namespace

@@ -69,7 +69,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareExtreme(const OpSpec& spec, Device& d
   return Prepared<IntegerNaryOp<int64_t, F>>(spec, device);
 }
 
-constexpr std::string_view kLimits = "at most 24 inputs; floats by the host";
+constexpr std::string_view kLimits = "at most 24 inputs; floats run on the host";
 
 constexpr OpRow kNaryOps[] = {
     {"Max", PrepareExtreme<scalar::Larger>, kLimits},

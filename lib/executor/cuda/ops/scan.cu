@@ -55,7 +55,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareCumSum(const OpSpec& spec, Device& de
   }
 }
 
-constexpr OpRow kScanOps[] = {{"CumSum", PrepareCumSum, "floats by the host"}};
+constexpr OpRow kScanOps[] = {{"CumSum", PrepareCumSum, "floats run on the host"}};
 
 }  // namespace
 

@@ -88,9 +88,9 @@ struct BestWork {
   int64_t full_ops = 250;
 };
 
-// About 0.3, 3 and 30 seconds for 500 operations. kGlanceWork is for each of the plans examined
+// About 0.3, 3 and 30 seconds for 500 operations. kBriefWork is for each of the plans examined
 // without a budget, and takes less than a tenth of a second.
-inline constexpr BestWork kGlanceWork = {800'000, 0, 6, 15'000, kQuickCurve, 2};
+inline constexpr BestWork kBriefWork = {800'000, 0, 6, 15'000, kQuickCurve, 2};
 inline constexpr BestWork kQuickWork = {4'000'000, 0, 12, 60'000, kQuickCurve, 4};
 inline constexpr BestWork kNormalWork = {28'000'000, 12'000'000, 40, 1'000'000, kNormalCurve, 32};
 inline constexpr BestWork kThoroughWork = {100'000'000,    40'000'000, 100, 10'000'000,

@@ -227,7 +227,7 @@ TEST_CASE("best: a search that continues another one finds and proves no less") 
     options.work = {0, 0, 0, 0, {1, 0, 1, 0, 0, 0, 0}, 0};
     options.is_order_free = instance.budget % 2 == 0;
     const BestOutcome before = SolveBest(instance.graph, options).value();
-    options.work = kGlanceWork;
+    options.work = kBriefWork;
     options.before = &before;
     const BestOutcome outcome = SolveBest(instance.graph, options).value();
     CHECK(outcome.runs.has_value() >= before.runs.has_value());

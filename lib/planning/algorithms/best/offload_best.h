@@ -66,7 +66,7 @@ struct OffloadEffort {
 };
 
 // For each of the plans examined without a budget.
-inline constexpr OffloadEffort kGlanceOffloadEffort = {kGlanceOffload, 50, 0, 2};
+inline constexpr OffloadEffort kBriefOffloadEffort = {kBriefOffload, 50, 0, 2};
 
 inline constexpr OffloadEffort kQuickOffloadEffort = {kQuickOffload, 100, 0, 2};
 inline constexpr OffloadEffort kNormalOffloadEffort = {kNormalOffload, 200, 12'000'000, 5};

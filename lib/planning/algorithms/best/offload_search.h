@@ -51,7 +51,7 @@ struct OffloadWork {
 };
 
 // The last three take about 0.3, 3 and 20 seconds for 500 operations, each on top of those before.
-inline constexpr OffloadWork kGlanceOffload = {100, 5'000, 1, 0};
+inline constexpr OffloadWork kBriefOffload = {100, 5'000, 1, 0};
 inline constexpr OffloadWork kQuickOffload = {300, 30'000, 2, 1};
 inline constexpr OffloadWork kNormalOffload = {2'000, 250'000, 3, 1};
 inline constexpr OffloadWork kThoroughOffload = {4'000, 2'000'000, 8, 4};

@@ -174,7 +174,7 @@ TEST_CASE("offload: no plan is worse than the start, and the same request gives 
     const SmallOffload small(seed);
     BestOptions options;
     options.budget = small.limits.budget;
-    options.work = kGlanceWork;
+    options.work = kBriefWork;
     const BestOutcome without = SolveBest(small.graph, options).value();
     if (!without.runs) continue;
     const std::vector<Schedule> starts = {ScheduleOfRuns(*without.runs)};

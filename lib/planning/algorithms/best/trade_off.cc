@@ -70,7 +70,7 @@ Result<Done> LowerPeakWithin(int64_t most_added, BestProblem* problem) {
   if (flat.op_count > (is_little ? kMaxProgramOps : kFewProgramOps)) return Done{};
   TradeOffCurve* const curve = problem->curve();
   BestOptions options;
-  options.work = kGlanceWork;
+  options.work = kBriefWork;
   options.is_order_free = false;
   options.enough = std::max(most_added, curve->Fastest().overhead);
   int64_t refused = curve->MinPeakWithin(*options.enough) - 1;

@@ -54,7 +54,7 @@ class RunPlanSearch : public PlanSearch {
 
 TradeOff InOwnOrder(BestProblem* problem) {
   BestOptions options;
-  options.work = kGlanceWork;
+  options.work = kBriefWork;
   options.is_order_free = false;
   const Schedule start = ScheduleOfRuns(RequiredOwnOrder(problem->flat()));
   return TradeOff(std::make_unique<RunPlanSearch>(problem, options), start);

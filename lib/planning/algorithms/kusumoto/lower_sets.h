@@ -104,7 +104,6 @@ class LowerSetFamily {
   // Members are numbered by ascending memory M(L), then by ascending size, so a set comes after its
   // subsets: 0 is the empty set, size() - 1 is V.
   int32_t size() const { return static_cast<int32_t>(facts_.size()); }
-  size_t words_per_set() const { return words_per_set_; }
   int64_t stride() const { return stride_; }
 
   bool contains(int32_t set, NodeId v) const { return HasNode(words(set), v); }

@@ -111,7 +111,7 @@ class Allocator:
         self.returns = 0
         """How often segments were given back to make room."""
         self.next_capacity: int | None = None
-        """The least larger capacity with which the calls so far would have gone otherwise."""
+        """The next larger capacity at which the calls so far would have run differently."""
         self._capacity = capacity
         self._expandable = expandable
         self._driver = driver or self._next_segment

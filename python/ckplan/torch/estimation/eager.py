@@ -33,12 +33,12 @@ def differences(module: fx.GraphModule) -> list[str]:
     ]
     if any(_has_repeated_heads(node) for node in nodes):
         found.append(
-            "keys and values are repeated for all heads before attention, but in eager mode models "
-            "of transformers leave that to the kernel"
+            "keys and values are repeated for all heads before attention, but in eager mode "
+            "transformers models leave that to the kernel"
         )
     if any(_writes_view(node) for node in nodes):
         found.append(
-            "an operation in place on a view, such as LeakyReLU(inplace=True) after InstanceNorm, has "
+            "an in-place operation on a view, such as LeakyReLU(inplace=True) after InstanceNorm, has "
             "its gradient copied twice; in eager mode both copies are held together"
         )
     if any(_name(node) == "dropout" and _is_training(node) for node in nodes):

@@ -189,9 +189,11 @@ def _convolution(
     if dimensions == 1:
         x, w, y = (shape[:2] + (1,) + shape[2:] for shape in (x, w, y))
         strides, padding, dilations = (1, *strides), (0, *padding), (1, *dilations)
-    x_row, w_row, y_row = (Operand(shape, _strides(shape, is_last)) for shape in (x, w, y))
+    x_operand, w_operand, y_operand = (
+        Operand(shape, _strides(shape, is_last)) for shape in (x, w, y)
+    )
     type = str(tensors[0].dtype).removeprefix("torch.")
-    return Convolution(type, x_row, w_row, y_row, strides, padding, dilations)
+    return Convolution(type, x_operand, w_operand, y_operand, strides, padding, dilations)
 
 
 def _per_dimension(values: Any, dimensions: int) -> tuple[int, ...]:

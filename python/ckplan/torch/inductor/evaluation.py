@@ -110,7 +110,7 @@ class Evaluation:
         self._joint, self._request, self._lower = joint, request, lower
         self._counts_operators = counts_operators
         self._device = device_of(joint.captured, request.costs)
-        self._apart = joint.captured.parameter_gradients()
+        self._uncounted = joint.captured.parameter_gradients()
         self._tried: set[tuple[tuple[int, ...], bool]] = set()
         self._groups = functools.cache(self._made_groups)
         self._least: dict[Groups | None, int] = {}
@@ -123,8 +123,8 @@ class Evaluation:
         self._knob_is_slow = False
         """Whether the knob was skipped as too slow; lower values, which rerun more, are slower."""
 
-    def apart(self) -> Evaluation:
-        """Returns a copy that does not share what it tries later."""
+    def fork(self) -> Evaluation:
+        """Returns a copy. What one of the two tries later does not affect the other."""
         other = copy.copy(self)
         other._tried, other._least = set(self._tried), dict(self._least)
         return other
@@ -163,11 +163,11 @@ class Evaluation:
 
     def _held_bytes(self, forward: fx.GraphModule, backward: fx.GraphModule) -> int:
         results = self._joint.options["num_fwd_outputs"]
-        return estimated_peak_bytes(forward, backward, results, self._apart)
+        return estimated_peak_bytes(forward, backward, results, self._uncounted)
 
     def candidate(self, recipe: Recipe, step: lowered_step.Step, plan: Plan | None) -> Candidate:
         """Replays a step. Raises NotReplayedError."""
-        found = replay(step, self._apart)
+        found = replay(step, self._uncounted)
         within = workspace_bytes(found.calls) if self._counts_operators else {}
         cost = step_cost(found.calls, self._request.costs, self._device)
         if recipe.kind == PLAIN:

@@ -21,7 +21,7 @@ Measured = Callable[[int, bool], None]
 class FirstStep:
     """Runs the two wrappers of a step, and counts the memory of the first step.
 
-    ``apart``: positions of uncounted gradients. ``within``: bytes that operators' calls need
+    ``uncounted``: positions of uncounted gradients. ``within``: bytes that operators' calls need
     besides their results. If the forward wrapper runs again before the backward wrapper, nothing is
     measured.
     """
@@ -29,7 +29,7 @@ class FirstStep:
     def __init__(
         self,
         step: lowered_step.Step,
-        apart: Collection[int],
+        uncounted: Collection[int],
         within: Mapping[str, int],
         measured: Measured,
     ):
@@ -38,7 +38,7 @@ class FirstStep:
         self._modules = forward, backward
         self._calls = forward.run, backward.run
         self._num_outputs, self._num_saved = step.num_outputs, 0
-        self._apart, self._within, self._measured = apart, within, measured
+        self._uncounted, self._within, self._measured = uncounted, within, measured
         self._counter = Counter()
         self._has_begun = False
         forward.run, backward.run = self._forward, self._backward
@@ -62,7 +62,7 @@ class FirstStep:
         self._counter.hold(arguments[self._num_saved :])
         with _count_allocations(self._counter, self._modules[1].names):
             gradients = self._counter.run(self._calls[1], arguments)
-        self._counter.leave_out(gradients[i] for i in self._apart if i < len(gradients))
+        self._counter.leave_out(gradients[i] for i in self._uncounted if i < len(gradients))
         peak = peak_bytes(self._counter.events(), self._within)
         self._measured(peak, private.keeps_graph())
         return gradients

@@ -44,13 +44,13 @@ class Groups:
             for value in operation.reads:
                 readers[value].add(operation.id)
         aliased = {value.alias_of for value in graph.values}
-        apart = aliased | set(graph.results)
+        separate = aliased | set(graph.results)
         self._inner: set[int] = set()
         self._head = {operation.id: operation.id for operation in graph.operations}
         """The last operation of the group of each operation."""
         for operation in reversed(graph.operations):
             found = {reader for value in operation.writes for reader in readers[value]}
-            if len(found) != 1 or not apart.isdisjoint(operation.writes):
+            if len(found) != 1 or not separate.isdisjoint(operation.writes):
                 continue
             reader = graph.operations[found.pop()]
             if reader.id > operation.id and self._joins(operation, reader):

@@ -17,11 +17,11 @@ from ckplan.torch.private import storage_key
 
 
 def estimated_peak_bytes(
-    forward: fx.GraphModule, backward: fx.GraphModule, num_results: int, apart: Collection[int]
+    forward: fx.GraphModule, backward: fx.GraphModule, num_results: int, uncounted: Collection[int]
 ) -> int:
     """Returns the peak in bytes, without the step's inputs.
 
-    ``apart``: positions of uncounted gradients.
+    ``uncounted``: positions of uncounted gradients.
     """
     inputs = {node.name for node in forward.graph.find_nodes(op="placeholder")}
     (output,) = forward.graph.find_nodes(op="output")
@@ -33,7 +33,7 @@ def estimated_peak_bytes(
     )
     return max(
         _Storages(forward, inputs, ()).peak_bytes(),
-        results + _Storages(backward, inputs, apart).peak_bytes(),
+        results + _Storages(backward, inputs, uncounted).peak_bytes(),
     )
 
 
@@ -50,7 +50,7 @@ class _Storages:
     because operations that run again have the same fake tensors as before.
     """
 
-    def __init__(self, module: fx.GraphModule, inputs: Collection[str], apart: Collection[int]):
+    def __init__(self, module: fx.GraphModule, inputs: Collection[str], uncounted: Collection[int]):
         self._sizes: list[int] = []
         self._lives: list[tuple[int, int]] = []
         """The positions of the first and of the last node of a storage."""
@@ -63,7 +63,7 @@ class _Storages:
                 self._of[node] = self._numbers(node, position, node.name in inputs)
         results: Any = nodes[-1].args[0]
         for place, result in enumerate(results):
-            if place in apart and isinstance(result, fx.Node):
+            if place in uncounted and isinstance(result, fx.Node):
                 for number in self._of[result].values():
                     self._sizes[number] = 0
 

@@ -80,12 +80,12 @@ def _on_cpu(call: OperatorCall) -> int:
     with private.allocations() as changes:
         result = call.operator(*args, **kwargs)
     made = _new_storages(result, (args, kwargs))
-    apart = [made.pop(position) for position in call.apart if position in made]
-    peaks = sum(_peak(_remove_results(apart, thread)) for thread in changes)
+    uncounted = [made.pop(position) for position in call.uncounted if position in made]
+    peaks = sum(_peak(_remove_results(uncounted, thread)) for thread in changes)
     return max(0, peaks - sum(made.values()))
 
 
-def _remove_results(apart: list[int], changes: list[int]) -> list[int]:
+def _remove_results(uncounted: list[int], changes: list[int]) -> list[int]:
     """Returns the changes without the allocations of results with these sizes.
 
     If several allocations of a size stay, the last one counts as the result.
@@ -96,7 +96,7 @@ def _remove_results(apart: list[int], changes: list[int]) -> list[int]:
             staying[size].append(position)
         elif staying[-size]:
             staying[-size].pop()
-    results = {staying[size].pop() for size in apart if staying[size]}
+    results = {staying[size].pop() for size in uncounted if staying[size]}
     return [size for position, size in enumerate(changes) if position not in results]
 
 
@@ -120,8 +120,9 @@ def _on_cuda(call: OperatorCall) -> int:
     result = call.operator(*args, **kwargs)
     peak = torch.cuda.max_memory_allocated() - before
     made = _new_storages(result, (args, kwargs))
-    apart = sum(-(-made.get(position, 0) // CUDA_UNIT) * CUDA_UNIT for position in call.apart)
-    return max(0, peak - (torch.cuda.memory_allocated() - before - apart))
+    sizes = (made.get(position, 0) for position in call.uncounted)
+    uncounted = sum(-(-size // CUDA_UNIT) * CUDA_UNIT for size in sizes)
+    return max(0, peak - (torch.cuda.memory_allocated() - before - uncounted))
 
 
 def _new_storages(result: Any, arguments: Any) -> dict[int, int]:

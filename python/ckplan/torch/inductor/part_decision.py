@@ -108,8 +108,8 @@ class PartDecision(lowered_step.Decision):
         copy_retained(step, lambda: self._note_retained(entry))
         if entry is None or entry.promise is None:
             return
-        apart = self._joint.captured.parameter_gradients()
-        found = replay(step, apart)
+        uncounted = self._joint.captured.parameter_gradients()
+        found = replay(step, uncounted)
         within = workspace_bytes(found.calls)
         peak = found.peak_bytes(within)
         if peak != entry.promise.bytes:
@@ -119,7 +119,7 @@ class PartDecision(lowered_step.Decision):
                 "report it"
             )
         if entry.measured_peak_bytes is None:
-            FirstStep(step, apart, within, entry.note_measured)
+            FirstStep(step, uncounted, within, entry.note_measured)
 
     def _note_retained(self, entry: GraphReport | None) -> None:
         if entry is not None:
@@ -188,7 +188,7 @@ class PartDecision(lowered_step.Decision):
             return min(rows, key=lambda row: row.peak_bytes), len(rows)
         most = evaluation.most = _limit_bytes(limit, plain)
         kept = CachedChoice(self._joint.captured, request, limit)
-        cached = kept.take(evaluation.apart(), plain, most)
+        cached = kept.take(evaluation.fork(), plain, most)
         if cached is not None:
             return cached, 2 if cached is not plain else 1
         if most is not None:

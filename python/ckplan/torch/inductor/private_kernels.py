@@ -121,10 +121,10 @@ def _near_choices(choices: Any) -> Any:
     class NearChoices(choices):  # type: ignore[misc]
         @staticmethod
         def can_fuse(scheduler: Any, node1: Any, node2: Any, shared_data_score: int) -> bool:
-            apart = max(
+            distance = max(
                 abs(node1.min_order - node2.max_order), abs(node2.min_order - node1.max_order)
             )
-            return apart <= _NEAR and bool(
+            return distance <= _NEAR and bool(
                 choices.can_fuse(scheduler, node1, node2, shared_data_score)
             )
 

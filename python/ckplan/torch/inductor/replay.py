@@ -59,7 +59,7 @@ class OperatorCall:
     """The arguments, with forms instead of tensors."""
     kwargs: tuple[tuple[str, Any], ...]
     results: Any = None
-    apart: tuple[int, ...] = ()
+    uncounted: tuple[int, ...] = ()
     """The positions of results that do not count."""
 
     @property
@@ -69,7 +69,7 @@ class OperatorCall:
     @property
     def memory_key(self) -> str:
         """Identifies the memory that the call counts with."""
-        return f"{self.key} without {self.apart}" if self.apart else self.key
+        return f"{self.key} without {self.uncounted}" if self.uncounted else self.key
 
     def forms(self) -> Iterator[Form]:
         """Yields the forms of all tensors that it takes."""
@@ -122,8 +122,8 @@ class Replay:
         return peak_bytes(self._events, within)
 
 
-def replay(step: lowered_step.Step, apart: Collection[int]) -> Replay:
-    """Replays a step. ``apart``: positions of uncounted gradients.
+def replay(step: lowered_step.Step, uncounted: Collection[int]) -> Replay:
+    """Replays a step. ``uncounted``: positions of uncounted gradients.
 
     Raises NotReplayedError.
     """
@@ -145,7 +145,7 @@ def replay(step: lowered_step.Step, apart: Collection[int]) -> Replay:
         del brought
         gradients = list(counter.run(backward, saved))
         counter.forget_dead()
-        counter.leave_out(gradients[i] for i in apart if i < len(gradients))
+        counter.leave_out(gradients[i] for i in uncounted if i < len(gradients))
         del results, held
     return Replay(counter.calls(), saved_bytes, counter.counted_changes(), counter.events())
 
@@ -220,10 +220,10 @@ class Counter(Tracker):
         """Returns all calls in order. Call it after ``leave_out``."""
         found = list(self._calls)
         for position, _, storages in self._marks:
-            apart = tuple(i for i, number in enumerate(storages) if number in self._left_out)
+            uncounted = tuple(i for i, number in enumerate(storages) if number in self._left_out)
             call = found[position]
             assert isinstance(call, OperatorCall)
-            found[position] = dataclasses.replace(call, apart=apart)
+            found[position] = dataclasses.replace(call, uncounted=uncounted)
         return found
 
     def counted_changes(self) -> list[tuple[int, int]]:

@@ -152,7 +152,7 @@ class _SideBySide:
         planned_peak = self._planned_peak()
         at_peak = sum(v.bytes for v in plan.versions if self._is_planned(v, self._peak_moment))
         recorded_peak = self._moment(self._peak_moment, at_peak, self._peak_bytes)
-        apart = sum(v.bytes for v in plan.versions if not plan.is_counted(v))
+        uncounted = sum(v.bytes for v in plan.versions if not plan.is_counted(v))
         return Comparison(
             plan=plan.name,
             device=snapshot.device,
@@ -163,7 +163,7 @@ class _SideBySide:
             matched=len(matched.pairs),
             before_bytes=_bytes_before(snapshot, matched.window),
             reserved_bytes=_reserved_peak(snapshot, matched.window),
-            apart_bytes=apart,
+            apart_bytes=uncounted,
             planned_peak=planned_peak,
             recorded_peak=recorded_peak,
             modules=self._modules(),
@@ -222,7 +222,7 @@ class _SideBySide:
         return [Module(name, planned[name], recorded[name]) for name in names]
 
     def _module(self, position: int, row: _Recorded) -> str:
-        """Returns the module of an allocation; if it is unplanned, that of the present run."""
+        """Returns the module of an allocation or, if it is unplanned, of the current run."""
         version = self._of_recorded.get(position)
         if version is not None:
             return self._plan.operation(self._plan.versions[version].made).module

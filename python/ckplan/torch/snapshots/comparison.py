@@ -125,7 +125,9 @@ def text_of(found: Comparison) -> str:
 
 
 def _head(found: Comparison) -> str:
-    which = f"step {found.step} of {found.steps}, from 0" if found.steps > 1 else "its only step"
+    which = "its only step"
+    if found.steps > 1:
+        which = f"step {found.step} of {found.steps}, counted from 0"
     rows = [
         ["recorded", f"device {found.device}, {which}: {found.recorded} allocations"],
         ["matched", f"{found.matched} of {found.planned} planned allocations"],

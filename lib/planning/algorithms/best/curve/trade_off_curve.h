@@ -59,7 +59,7 @@ struct CurveWork {
 };
 
 inline constexpr CurveWork kQuickCurve = {500, 8, 4, 8, 2, 4, 4};
-inline constexpr CurveWork kGlanceCurve = {500, 8, 4, 8, 2, 4, 4, true, false};
+inline constexpr CurveWork kBriefCurve = {500, 8, 4, 8, 2, 4, 4, true, false};
 inline constexpr CurveWork kNormalCurve = {2'000, 16, 8, 16, 8, 24, 6};
 inline constexpr CurveWork kThoroughCurve = {5'000, 16, 8, 24, 8, 16, 8};
 

@@ -1,8 +1,0 @@
-#include "lib/executor/core/test_backend.h"
-#include "lib/executor/cpu/cpu_backend.h"
-
-namespace ckplan {
-
-std::unique_ptr<Backend> MakeTestBackend() { return cpu::MakeCpuBackend(1); }
-
-}  // namespace ckplan
