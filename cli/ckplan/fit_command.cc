@@ -13,6 +13,7 @@
 #include "cli/common/memory_limit.h"
 #include "cli/common/size_arg.h"
 #include "lib/files/input/load_source.h"
+#include "lib/files/input/size_reader.h"
 #include "lib/planning/plan/added_time.h"
 #include "lib/planning/planner/fit.h"
 
@@ -61,6 +62,7 @@ Result<FitRequest> ReadRequest(const Options& options) {
   }
   FitRequest request;
   request.read = ReaderOf(options.source);
+  request.read_size = SizeReaderOf(options.source);
   RequestFlags flags = options.request;
   const std::vector<std::string> dims = flags.TakeUnboundDims();
   if (dims.size() > 1) {

@@ -21,6 +21,7 @@
 #include "lib/base/text.h"
 #include "lib/ckplan.h"
 #include "lib/files/input/load_source.h"
+#include "lib/files/input/size_reader.h"
 #include "lib/planning/plan/diff.h"
 #include "lib/planning/plan/request.h"
 #include "lib/planning/plan/solver.h"
@@ -250,6 +251,7 @@ std::optional<std::string> SizeThatFits(const Source& source, const PlanRequest&
   if (!source.is_model || !dim || !request.workspaces.empty()) return std::nullopt;
   FitRequest sought;
   sought.read = ReaderOf(path);
+  sought.read_size = SizeReaderOf(path);
   sought.plan = request;
   sought.plan.effort = SearchEffort::kQuick;
   sought.plan.batch = 0;

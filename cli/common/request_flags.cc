@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <iterator>
 
 #include "cli/common/memory_limit.h"
@@ -558,6 +559,26 @@ std::string WordFlagFor(const FlagRow& row, const PlanRequest& request) {
   return word.empty() ? "" : fmt::format(" {} {}", SuggestedFlag(row), word);
 }
 
+// A whole number of bytes in the largest unit in which it stays whole: "8GiB". Returns other texts
+// as they are.
+std::string InLargestUnit(const std::string& text) {
+  constexpr std::array<std::string_view, 3> kUnits = {"KiB", "MiB", "GiB"};
+  int64_t count = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc() || rest != text.data() + text.size() || count <= 0) return text;
+  std::string_view unit;
+  for (size_t i = 0; i < kUnits.size() && count % 1024 == 0; ++i) {
+    count /= 1024;
+    unit = kUnits[i];
+  }
+  return fmt::format("{}{}", count, unit);
+}
+
+bool IsSize(const RequestField& field) {
+  return std::holds_alternative<Budget PlanRequest::*>(field.member) ||
+         std::holds_alternative<std::optional<Bytes> PlanRequest::*>(field.member);
+}
+
 }  // namespace
 
 std::string FlagsFor(const PlanRequest& request) {
@@ -576,7 +597,8 @@ std::string FlagsFor(const PlanRequest& request) {
         continue;
       }
       for (const std::string& value : TextsOf(field, request)) {
-        text += fmt::format(" {} {}", SuggestedFlag(row), ShellWord(value));
+        text += fmt::format(" {} {}", SuggestedFlag(row),
+                            ShellWord(IsSize(field) ? InLargestUnit(value) : value));
       }
     }
   }

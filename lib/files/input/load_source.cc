@@ -260,23 +260,6 @@ Result<CostModel> ModelCosts(const PlanRequest& request) {
                                        : fmt::format("{}:{}", kModelCosts, device));
 }
 
-Result<Source> LoadModelFile(const std::string& path, const PlanRequest& request,
-                             const ModelIdentity* planned) {
-  CKPLAN_ASSIGN_OR_RETURN(ModelSource read, LoadModelSource(path, request, planned));
-  Source source{
-      std::move(read.lowered.graph), read.model.identity(), std::move(read.request),        true,
-      std::move(read.lowered.roles), read.model.warnings(), std::move(read.lowered.modules)};
-  for (std::string& warning : read.lowered.warnings) source.warnings.push_back(std::move(warning));
-  source.absent_values = std::move(read.lowered.absent_values);
-  source.constant_batch = read.model.constant_batch();
-  source.restored = read.model.restored();
-  source.buffers = SumBuffers(read.lowered.parameters);
-  if (IsPartOfModel(request)) {
-    CKPLAN_RETURN_IF_ERROR(ReduceToDevice(read.lowered.parameters, &source));
-  }
-  return source;
-}
-
 // Returns the workspaces file that the plan was made with, or "" if there was none.
 Result<std::string> WorkspacesToReadAgain(const PlanRequest& plan, const FilesOfPlan& files) {
   if (plan.workspaces.empty() == !files.workspaces) return files.workspaces.value_or("");
@@ -303,7 +286,43 @@ void SettleBackward(Source* source) {
   source->graph = WithBackwardByInput(source->graph);
 }
 
+// Applies the settings that concern a source as a whole. `request` is the one given.
+Result<Source> Settled(Source source, const PlanRequest& request) {
+  if (request.gradients == ParameterGradients::kArriving) {
+    CKPLAN_RETURN_IF_ERROR(CountArrivingGradients(&source));
+  }
+  if (request.offload) CKPLAN_RETURN_IF_ERROR(SettleUnitForOffload(&source));
+  CKPLAN_RETURN_IF_ERROR(CheckOptimizer(&source));
+  CKPLAN_RETURN_IF_ERROR(Align(&source));
+  // Workspaces and gradients are rounded up individually, before the expansion adds them up.
+  if (request.offload) ExpandForOffload(&source);
+  SettleBackward(&source);
+  return source;
+}
+
 }  // namespace
+
+Result<WholeModel> LoadWholeModel(const std::string& path, const PlanRequest& request,
+                                  const ModelIdentity* planned) {
+  CKPLAN_ASSIGN_OR_RETURN(ModelSource read, LoadModelSource(path, request, planned));
+  Source source{
+      std::move(read.lowered.graph), read.model.identity(), std::move(read.request),        true,
+      std::move(read.lowered.roles), read.model.warnings(), std::move(read.lowered.modules)};
+  for (std::string& warning : read.lowered.warnings) source.warnings.push_back(std::move(warning));
+  source.absent_values = std::move(read.lowered.absent_values);
+  source.constant_batch = read.model.constant_batch();
+  source.restored = read.model.restored();
+  source.buffers = SumBuffers(read.lowered.parameters);
+  return WholeModel{std::move(source), std::move(read.lowered.parameters),
+                    std::move(read.lowered.works), std::move(read.cost)};
+}
+
+Result<Source> SourceOf(WholeModel model, const PlanRequest& request) {
+  if (IsPartOfModel(request)) {
+    CKPLAN_RETURN_IF_ERROR(ReduceToDevice(model.parameters, &model.source));
+  }
+  return Settled(std::move(model.source), request);
+}
 
 Result<ModelSource> LoadModelSource(const std::string& path, const PlanRequest& request,
                                     const ModelIdentity* planned) {
@@ -334,6 +353,7 @@ Result<ModelSource> LoadModelSource(const std::string& path, const PlanRequest& 
   source.request.op_shapes = UsedOpShapes(source.model, request.op_shapes);
   SettleCosts(lower.cost, &source.request);
   SettleWorkspaces(&source.request);
+  source.cost = std::move(lower.cost);
   return source;
 }
 
@@ -394,19 +414,12 @@ Result<Source> LoadSource(const std::string& path, const PlanRequest& request,
                           const ModelIdentity* planned) {
   CKPLAN_RETURN_IF_ERROR(CheckDeviceRequest(request));
   return CatchStop([&]() -> Result<Source> {
-    CKPLAN_ASSIGN_OR_RETURN(Source source, IsGraphFile(path)
-                                               ? LoadGraphFile(path, request, planned)
-                                               : LoadModelFile(path, request, planned));
-    if (request.gradients == ParameterGradients::kArriving) {
-      CKPLAN_RETURN_IF_ERROR(CountArrivingGradients(&source));
+    if (!IsGraphFile(path)) {
+      CKPLAN_ASSIGN_OR_RETURN(WholeModel model, LoadWholeModel(path, request, planned));
+      return SourceOf(std::move(model), request);
     }
-    if (request.offload) CKPLAN_RETURN_IF_ERROR(SettleUnitForOffload(&source));
-    CKPLAN_RETURN_IF_ERROR(CheckOptimizer(&source));
-    CKPLAN_RETURN_IF_ERROR(Align(&source));
-    // Workspaces and gradients are rounded up individually, before the expansion adds them up.
-    if (request.offload) ExpandForOffload(&source);
-    SettleBackward(&source);
-    return source;
+    CKPLAN_ASSIGN_OR_RETURN(Source source, LoadGraphFile(path, request, planned));
+    return Settled(std::move(source), request);
   });
 }
 

@@ -28,9 +28,22 @@ struct ModelSource {
   Model model;
   ModelGraph lowered;
   PlanRequest request;  // Completed; see Source.
+  CostModel cost = {};
 };
 Result<ModelSource> LoadModelSource(const std::string& path, const PlanRequest& request,
                                     const ModelIdentity* planned = nullptr);
+
+// A model as its file has it, before SourceOf reduces it to a device's part and applies the
+// settings of the request that concern the graph as a whole.
+struct WholeModel {
+  Source source;
+  std::vector<Parameter> parameters;
+  std::vector<OpWork> works;  // By node; `cost` makes the costs of them.
+  CostModel cost;
+};
+Result<WholeModel> LoadWholeModel(const std::string& path, const PlanRequest& request,
+                                  const ModelIdentity* planned = nullptr);
+Result<Source> SourceOf(WholeModel model, const PlanRequest& request);
 
 // Checks the text of a cost model without reading a source, so that errors are found before a model
 // is loaded.

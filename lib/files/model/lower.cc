@@ -158,7 +158,8 @@ class Lowerer {
     return ModelGraph{std::move(graph),  Roles(),
                       Warnings(),        TensorsOfValues(),
                       std::move(nodes_), std::move(modules),
-                      AbsentValues(),    std::move(parameters)};
+                      AbsentValues(),    std::move(parameters),
+                      std::move(works_)};
   }
 
  private:
@@ -261,7 +262,8 @@ class Lowerer {
     }
     AddInPlace(operation, own, node);
     if (options_.cost.kind != CostKind::kFile) {
-      const OpCost cost = CostOf(options_.cost, WorkOf(own.spec, backward, statistic));
+      works_.push_back(WorkOf(own.spec, backward, statistic));
+      const OpCost cost = CostOf(options_.cost, works_.back());
       node.forward_cost = cost.forward;
       node.backward_cost = own.has_backward ? cost.backward : Cost(0);
     }
@@ -556,6 +558,7 @@ class Lowerer {
   std::vector<bool> is_read_;      // By value.
   TensorGraphParts parts_;
   std::vector<NodeId> nodes_;  // By operation; invalid if it is not a node.
+  std::vector<OpWork> works_;  // By node.
   std::map<std::string, std::vector<std::string>> unknown_;
 };
 

@@ -107,6 +107,7 @@ struct ModelGraph {
   std::vector<AbsentValue> absent_values;
   // In the order of Model::Impl, if requested. Their bytes add up to the graph's.
   std::vector<Parameter> parameters;
+  std::vector<OpWork> works = {};  // What each node does; empty if its costs were measured.
 };
 
 Result<ModelGraph> LowerModel(const Model& model, const LowerOptions& options);

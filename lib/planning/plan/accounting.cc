@@ -338,6 +338,14 @@ class MinCapacity {
   const StepEvents& step_;
 };
 
+// Returns the most that the steps request of the allocator at a time.
+Bytes PeakRequested(const Surroundings& around, const StepEvents& step) {
+  Bytes left(0);
+  for (const size_t buffer : step.left) left += step.sizes[buffer];
+  return SumOf(around.constants) + SumOf(around.state) + SumOf(around.micro_batches) +
+         std::max(step.peak, left + SumOf(around.temporaries));
+}
+
 // Returns the memory that the allocator reserves beyond what was requested. If the steps don't fit
 // in the capacity, it uses the smallest larger capacity that it finds (`seeks_least`), or no limit.
 Bytes AllocatorOverhead(const Surroundings& around, const StepEvents& step,
@@ -373,6 +381,27 @@ class Accountant {
       AddOutside();
     }
     return std::move(found_);
+  }
+
+  // Like Account().need() <= memory, but ends as soon as the answer is known.
+  bool Fits() && {
+    AddConstants();
+    AddStep();
+    const Bytes memory = request_.memory.bytes;
+    const Bytes tensors = found_.tensor_bytes();
+    if (request_.reserve) return tensors + *request_.reserve <= memory;
+    const std::vector<MemoryLine> fixed = OutsideOf(request_);
+    const Bytes spare = memory - (tensors + WorkspacesLine().bytes + SumOf(fixed));
+    if (spare < Bytes(0)) return false;
+    const Bytes cublas = fixed.front().bytes;
+    const Surroundings around =
+        SurroundingsOf(step_, request_, cublas, events_.arriving, other_micro_batches_);
+    const Bytes capacity = memory - (SumOf(fixed) - cublas);
+    const Rehearsed held = Rehearsal(around, events_, capacity).Run();
+    if (held.has_room) return held.reserved - held.requested <= spare;
+    // Without a limit, the allocator reserves more than the capacity.
+    if (capacity - PeakRequested(around, events_) >= spare) return false;
+    return AllocatorOverhead(around, events_, std::nullopt, false) <= spare;
   }
 
  private:
@@ -467,8 +496,9 @@ Bytes MinMemoryFor(const AccountedStep& of, const Schedule& schedule, Bytes peak
 }
 
 bool FitsMemory(AccountedStep of, const Schedule& schedule, Bytes peak) {
-  of.seeks_least = false;
-  return AccountFor(of, schedule, peak).need() <= of.request.memory.bytes;
+  const Timeline timeline = BuildTimeline(of.step, schedule);
+  const StepEvents events = EventReader(of, schedule, timeline).Read();
+  return Accountant(of, events, peak).Fits();
 }
 
 Bytes ArrivingGradients(const TrainingStep& step, const PlanRequest& request) {

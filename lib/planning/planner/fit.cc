@@ -3,13 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <functional>
-#include <future>
 #include <limits>
 #include <optional>
-#include <system_error>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -119,15 +116,25 @@ double GivenBack(const SizedModel& sized) {
 // A count is a size divided by `multiple_of`.
 class FitSearch {
  public:
-  FitSearch(const FitRequest& request, const std::string& dim, const SolveLimits& limits)
+  // Keeps references to all but the dimension.
+  FitSearch(const FitRequest& request, const ReadAtSize& read, const std::string& dim,
+            const SolveLimits& limits)
       : request_(request),
         limits_(limits),
-        models_(request.read, request.plan, dim, request.multiple_of, limits) {
+        models_(read, request.plan, dim, request.multiple_of, limits) {
     fit_.is_burnt_batch = dim.empty();
     fit_.dim = dim.empty() ? "batch" : dim;
   }
 
-  Result<Fit> Run() && {
+  // Returns nothing if a size that would be reported is not as derived.
+  Result<std::optional<Fit>> Run() && {
+    CKPLAN_RETURN_IF_ERROR(Search());
+    if (!IsAsRead()) return std::optional<Fit>();
+    return std::optional(std::move(fit_));
+  }
+
+ private:
+  Result<Done> Search() {
     CKPLAN_ASSIGN_OR_RETURN(const SizedModel* first, First());
     fit_.model = first->source.identity;
     fit_.plan = first->source.request;
@@ -140,46 +147,45 @@ class FitSearch {
     CKPLAN_ASSIGN_OR_RETURN(const int64_t count, KeepingAll());
     CKPLAN_RETURN_IF_ERROR(AddRowsByPlans(count));
     CKPLAN_RETURN_IF_ERROR(FindLimits());
-    if (fit_.BestRow()) return std::move(fit_);
+    if (fit_.BestRow()) return Done{};
     fit_.smallest_size = first_ * request_.multiple_of;
     CKPLAN_ASSIGN_OR_RETURN(
         fit_.shortage,
         FindConstantsShortage(request_.read, first->source, memory() - OutsideInMemory(fit_.plan)));
     if (!fit_.shortage && first->least_need > memory()) fit_.optimizer_need = first->least_need;
-    return std::move(fit_);
+    return Done{};
   }
 
- private:
+  bool IsAsRead() const {
+    std::set<int64_t> counts = {first_};
+    for (const FitRow& row : fit_.rows) {
+      counts.insert(row.size / request_.multiple_of);
+      counts.insert(row.next_size / request_.multiple_of);
+    }
+    return std::all_of(counts.begin(), counts.end(),
+                       [this](int64_t count) { return models_.IsAsRead(count, request_.read); });
+  }
+
   Bytes memory() const { return request_.plan.memory.bytes; }
 
   // Unset if nothing fits above the keep-all size.
   using Row = Result<std::optional<FitRow>>;
 
-  // Adds the rows with plans, which are independent of each other. `kept` is the count that fits
-  // with keep-all.
+  // Adds the rows with plans. `kept` is the count that fits with keep-all.
   Result<Done> AddRowsByPlans(int64_t kept) {
     const std::vector<double>& percents = request_.added_percents;
-    std::vector<std::optional<Row>> rows(percents.size());
-    std::atomic<size_t> next = 0;
-    const auto search = [&] {
-      const StopScope scope(limits_.stop);
-      // Rows with more added time take longer, so start them first.
-      for (size_t i = next++; i < percents.size(); i = next++) {
-        const size_t row = percents.size() - 1 - i;
-        rows[row] = ByPlans(percents[row], kept);
-      }
-    };
-    InTwoThreads(search);
-    for (const std::optional<Row>& row : rows) {
-      if (!row->ok()) return row->error();
+    std::vector<std::optional<FitRow>> rows;
+    for (const double percent : percents) {
+      CKPLAN_ASSIGN_OR_RETURN(std::optional<FitRow> row, ByPlans(percent, kept));
+      rows.push_back(std::move(row));
     }
     for (size_t i = 0; i < percents.size(); ++i) {
-      std::optional<FitRow> row = rows[i]->value();
+      std::optional<FitRow> row = rows[i];
       const FitRow known = RowWithin(percents[i], kept);
       if (!row || row->size <= known.size) row = known;
       // A search with a higher limit may have found a larger size whose plan adds as little.
       for (size_t j = i + 1; j < percents.size(); ++j) {
-        const std::optional<FitRow>& other = rows[j]->value();
+        const std::optional<FitRow>& other = rows[j];
         if (!other || other->size <= row->size) continue;
         if (other->overhead <= MostAdded(percents[i], other->step)) row = other;
       }
@@ -230,20 +236,6 @@ class FitSearch {
     const FitRow& keeping_all = fit_.rows.front();
     const FitRow& before = fit_.rows.back();
     return before.size > keeping_all.size ? before : keeping_all;
-  }
-
-  // Two searches of `best` with quick effort need little memory. For other algorithms, the memory
-  // limit covers only one search at a time.
-  void InTwoThreads(const std::function<void()>& search) const {
-    const bool is_small =
-        request_.plan.algorithm == kBestAlgorithm && request_.plan.effort == SearchEffort::kQuick;
-    std::future<void> other;
-    try {
-      if (is_small) other = std::async(std::launch::async, search);
-    } catch (const std::system_error&) {  // Out of threads.
-    }
-    search();
-    if (other.valid()) other.get();
   }
 
   // Returns the model at the smallest size that it supports.
@@ -405,8 +397,14 @@ Result<Fit> FindFit(const FitRequest& request, const SolveLimits& limits) {
     if (dim.empty()) {
       CKPLAN_ASSIGN_OR_RETURN(dim, OnlyOpenDim(request));
     }
-    Result<Fit> fit = FitSearch(request, dim, limits).Run();
-    if (fit.ok() || fit.error().code != ErrorCode::kUsage) return fit;
+    const ReadAtSize read_each = [&request](const PlanRequest& plan, const std::string&) {
+      return request.read(plan);
+    };
+    Result<std::optional<Fit>> fit =
+        FitSearch(request, request.read_size ? request.read_size : read_each, dim, limits).Run();
+    if (fit.ok() && !*fit) fit = FitSearch(request, read_each, dim, limits).Run();
+    if (fit.ok()) return **std::move(fit);
+    if (fit.error().code != ErrorCode::kUsage) return std::move(fit).error();
     return NotFitted(dim, std::move(fit).error());
   });
 }

@@ -5,8 +5,10 @@
 //
 // lib/planning/plan/accounting.h lists the parts of the need.
 //
-// No reported figure is interpolated: the model is read and planned at exactly the size reported,
-// and at the next larger one, where the search finds no plan. The allocator's waste does not grow
+// The search plans at sizes derived from a few readings of the model (FitRequest::read_size). The
+// model is read at the sizes reported, and at the next larger ones, where the search finds no plan.
+// If one of them is not as derived, the search starts again and reads each size. The allocator's
+// waste does not grow
 // evenly with the size, so a few larger sizes are tried as well, except by whole searches of
 // `best`. With quick effort, `best` reads each size's plans off its curve and makes no other
 // search; the planner, which searches more, may have a plan for a somewhat larger size. With more
@@ -15,8 +17,8 @@
 // in the model's order adds. For the largest size of all, one more search tells whether memory or
 // the added time limits its rows.
 //
-// Cost: per row, about twenty reads of the model (up to thirty for keep-all), and as many readings
-// of a curve, or two to twenty searches. `best` with quick effort computes two rows at once.
+// Cost: about a dozen reads of the model; and per row, about twenty sizes (up to thirty for
+// keep-all), with as many readings of a curve, or two to twenty searches.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +40,8 @@ namespace ckplan {
 
 struct FitRequest {
   ReadSource read;  // Reads the ONNX model.
+  // Optional: reads it faster, perhaps by derivation. What is reported is read by `read` as well.
+  ReadAtSize read_size = {};
   // Binds all other dimensions, and has the device's memory in bytes. It has no other budget.
   PlanRequest plan;
   // The dimension to fit. Empty: the only unbound one or, if all are bound, the batch fixed in the

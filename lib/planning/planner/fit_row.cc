@@ -81,8 +81,9 @@ Result<PlanWithin> PlanAt(SizedModels& models, int64_t count, double added_perce
   return found;
 }
 
-// Returns a plan of PlanAt that `best` reads off the curve. If the curve has no plan within the
-// memory even without the allocator, `least_found` is empty.
+// Returns a plan of PlanAt that `best` reads off the curve; whether there is a fallback plan, is
+// left to the caller. If the curve has no plan within the memory even without the allocator,
+// `least_found` is empty.
 Result<PlanWithin> ReadPlanAt(SizedModels& models, int64_t count, double added_percent,
                               const SolveLimits& limits) {
   CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models.At(count));
@@ -91,12 +92,7 @@ Result<PlanWithin> ReadPlanAt(SizedModels& models, int64_t count, double added_p
   if (sized->least_need > request.memory.bytes) return PlanWithin();
   const TrainingStep step = sized->source.step();
   const Cost enough = MostAdded(added_percent, sized->step);
-  CKPLAN_ASSIGN_OR_RETURN(
-      PlanWithin found, ReadPlanWithinMemory(step, request, enough, limits, PlanDetail::kFigures));
-  if (!found.plan) return found;
-  CKPLAN_ASSIGN_OR_RETURN(const std::optional<Plan> sure,
-                          FindFallbackPlan(step, request, limits, PlanDetail::kFigures));
-  return sure ? std::move(found) : PlanWithin{std::nullopt, found.least_found};
+  return ReadPlanWithinMemory(step, request, enough, limits, PlanDetail::kFigures);
 }
 
 // A count's value is its added time as a fraction of the allowed added time.
@@ -120,7 +116,15 @@ class RowSearch {
       readings.measure = [this](int64_t count) { return ReadAt(count); };
       readings.look_beyond = kTriedByCurve;
       if (allowed.does_not) readings.most = allowed.does_not->count - 1;
-      CKPLAN_ASSIGN_OR_RETURN(low, FindFrom(low, readings));
+      CKPLAN_ASSIGN_OR_RETURN(low, FindFrom({start, 0}, readings));
+      // A plan without a fallback plan is rare, so the sizes on the way are checked only then.
+      if (found_) {
+        CKPLAN_ASSIGN_OR_RETURN(checks_each_, LacksFallback(found_->count));
+      }
+      if (checks_each_) {
+        found_.reset();
+        CKPLAN_ASSIGN_OR_RETURN(low, FindFrom({start, 0}, readings));
+      }
       if (!allowance_.searches) return std::move(found_);
       plans.first_guess = low.count + 1;
     }
@@ -135,6 +139,11 @@ class RowSearch {
     CKPLAN_ASSIGN_OR_RETURN(const LargestSize edge, FindLargestSize(low, search));
     if (found_) found_->next = edge.does_not ? edge.does_not->count : kMaxCount;
     return edge.fits;
+  }
+
+  Result<bool> LacksFallback(int64_t count) {
+    CKPLAN_ASSIGN_OR_RETURN(const bool has_plan, HasPlan(&models_, count, limits_));
+    return !has_plan;
   }
 
   // Returns a lower bound on what plans in the model's order add. If plans may have another order,
@@ -168,6 +177,10 @@ class RowSearch {
                             ReadPlanAt(models_, count, allowance_.added_percent, limits_));
     if (!within.least_found) without_plan_ = count;
     if (!within.plan) return kNever;
+    if (checks_each_) {
+      CKPLAN_ASSIGN_OR_RETURN(const bool is_unsure, LacksFallback(count));
+      if (is_unsure) return kNever;
+    }
     found_ = {count, 0, *std::move(within.plan)};
     CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models_.At(count));
     return std::min(PartOfMost(Ratio(*within.least_found, sized->step)), 1.0);
@@ -197,6 +210,7 @@ class RowSearch {
   SizedModels& models_;
   const FitAllowance& allowance_;
   const SolveLimits& limits_;
+  bool checks_each_ = false;              // ReadAt checks that there is a fallback plan.
   int64_t without_plan_ = kMaxCount + 1;  // The smallest count known to have no plan on the curve.
   std::optional<FitPlan> found_;          // The plan for the largest count that has one.
 };

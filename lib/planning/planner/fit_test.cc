@@ -9,6 +9,7 @@
 
 #include "lib/base/rng.h"
 #include "lib/files/input/load_source.h"
+#include "lib/files/input/size_reader.h"
 #include "lib/planning/plan/optimizer_state.h"
 #include "lib/planning/planner/best_planner.h"
 #include "lib/planning/planner/planner.h"
@@ -25,6 +26,7 @@ constexpr Bytes GiB(int64_t count) { return Bytes(count << 30); }
 FitRequest RequestFor(const std::string& model, Bytes memory) {
   FitRequest request;
   request.read = ReaderOf("testdata/models/" + model + ".onnx");
+  request.read_size = SizeReaderOf("testdata/models/" + model + ".onnx");
   request.plan.effort = SearchEffort::kQuick;
   request.plan.memory = Budget::Of(memory);
   request.plan.reserve = Bytes(0);
@@ -113,6 +115,65 @@ TEST_CASE("fit: planning at each size, and at the next larger one, agrees") {
     for (const FitRow& other : fit.rows) {
       CHECK(other.throughput() <= fit.rows[*fit.BestRow()].throughput());
     }
+  }
+}
+
+TEST_CASE("fit: a derived size is what reading the model at that size gives") {
+  struct Case {
+    std::string model;
+    std::string dim;
+    ParameterGradients gradients = ParameterGradients::kAuto;
+    int64_t align_bytes = 1;
+  };
+  for (const Case& row :
+       {Case{"resnet18", "N"}, Case{"resnet18", "N", ParameterGradients::kArriving},
+        Case{"densenet121", "N", ParameterGradients::kAuto, 512}, Case{"vit_b_16", "N"},
+        Case{"bert_base_512", "N"}, Case{"light_shufflenet", ""}}) {
+    CAPTURE(row.model);
+    const std::string path = "testdata/models/" + row.model + ".onnx";
+    const ReadAtSize read = SizeReaderOf(path);
+    PlanRequest request = RequestAsPyTorchRuns();
+    request.gradients = row.gradients;
+    request.align_bytes = row.align_bytes;
+    const auto request_at = [&](int64_t size) {
+      (row.dim.empty() ? request.batch : request.dims[row.dim]) = size;
+      return request;
+    };
+    for (const int64_t size : {1, 2, 17, 40, 23, 6, 1'000, 700, 200, 100}) {
+      REQUIRE(read(request_at(size), row.dim).ok());
+    }
+    for (const int64_t size : {3, 50, 64, 800, 1'200}) {
+      CAPTURE(size);
+      const Source derived = read(request_at(size), row.dim).value();
+      const Source source = LoadSource(path, request_at(size)).value();
+      CHECK(derived.is_derived);
+      CHECK(derived.graph == source.graph);
+      CHECK(derived.joint == source.joint);
+      CHECK(derived.buffers == source.buffers);
+      CHECK(derived.request == source.request);
+    }
+    request.optimizer = Optimizer::kSgd;  // Another request is read anew.
+    CHECK_FALSE(read(request_at(64), row.dim).value().is_derived);
+  }
+}
+
+TEST_CASE("fit: if a reported size is not as derived, every size is read") {
+  FitRequest request = RequestFor("resnet18", GiB(3));
+  const Fit fit = FindFit(request, {}).value();
+  // Is wrong about every size beyond the first few.
+  const ReadAtSize derive = request.read_size;
+  request.read_size = [&](const PlanRequest& plan, const std::string& dim) -> Result<Source> {
+    PlanRequest smaller = plan;
+    smaller.dims[dim] = (plan.dims.at(dim) + 1) / 2;
+    Result<Source> source = derive(smaller, dim);
+    if (source.ok()) source->is_derived = true;
+    return source;
+  };
+  const Fit again = FindFit(request, {}).value();
+  REQUIRE(again.rows.size() == fit.rows.size());
+  for (size_t i = 0; i < fit.rows.size(); ++i) {
+    CHECK(again.rows[i].size == fit.rows[i].size);
+    CHECK(again.rows[i].need() == fit.rows[i].need());
   }
 }
 

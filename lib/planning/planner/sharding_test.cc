@@ -6,6 +6,7 @@
 #include "lib/files/emit/json_graph.h"
 #include "lib/files/input/load_source.h"
 #include "lib/files/input/plan_file.h"
+#include "lib/files/input/size_reader.h"
 #include "lib/planning/planner/fit.h"
 #include "lib/planning/planner/planner.h"
 #include "lib/problem/schedule/simulate.h"
@@ -77,7 +78,8 @@ TEST_CASE("sharding: the total budget covers what one device has, the budget on 
 
 TEST_CASE(
     "sharding: what fits one of eight devices is more than what fits one that has everything") {
-  FitRequest request{ReaderOf(kShardedModel), Sharded(std::nullopt), "N"};
+  FitRequest request{ReaderOf(kShardedModel), SizeReaderOf(kShardedModel), Sharded(std::nullopt),
+                     "N"};
   request.plan.memory = Budget::Of(Bytes(int64_t{1} << 30));
   request.plan.reserve = Bytes(0);
   request.plan.dims.clear();

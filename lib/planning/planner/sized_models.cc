@@ -41,12 +41,9 @@ std::optional<Cost> SizedModel::Bound(Bytes budget) const {
 }
 
 Result<const SizedModel*> SizedModels::At(int64_t count) {
-  const std::lock_guard lock(mutex_);
   if (const auto known = known_.find(count); known != known_.end()) return &known->second;
   if (refusals_.contains(count)) return nullptr;
-  PlanRequest request = request_;
-  (dim_.empty() ? request.batch : request.dims[dim_]) = count * multiple_of_;
-  Result<Source> source = read_(request);
+  Result<Source> source = read_(RequestAt(count), dim_);
   if (source.ok()) {
     CKPLAN_ASSIGN_OR_RETURN(SizedModel sized, SizedModelOf(*std::move(source), limits_));
     return &known_.emplace(count, std::move(sized)).first->second;
@@ -59,8 +56,22 @@ Result<const SizedModel*> SizedModels::At(int64_t count) {
   return nullptr;
 }
 
-std::optional<Error> SizedModels::RefusalOf(int64_t count) {
-  const std::lock_guard lock(mutex_);
+PlanRequest SizedModels::RequestAt(int64_t count) const {
+  PlanRequest request = request_;
+  (dim_.empty() ? request.batch : request.dims[dim_]) = count * multiple_of_;
+  return request;
+}
+
+bool SizedModels::IsAsRead(int64_t count, const ReadSource& read) const {
+  const auto known = known_.find(count);
+  if (known == known_.end() || !known->second.source.is_derived) return true;
+  const Source& derived = known->second.source;
+  const Result<Source> source = read(RequestAt(count));
+  return source.ok() && source->graph == derived.graph && source->joint == derived.joint &&
+         source->buffers == derived.buffers && source->request == derived.request;
+}
+
+std::optional<Error> SizedModels::RefusalOf(int64_t count) const {
   const auto refusal = refusals_.find(count);
   return refusal == refusals_.end() ? std::nullopt : std::optional(refusal->second);
 }

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -33,12 +32,12 @@ struct SizedModel {
   std::optional<Cost> Bound(Bytes budget) const;
 };
 
-// Thread-safe. A count is a size divided by `multiple_of`.
+// A count is a size divided by `multiple_of`.
 class SizedModels {
  public:
   // Sizes are those of the dimension `dim` or, if `dim` is empty, of the model's fixed batch;
   // `request` binds all other dimensions. Keeps references to `read`, the request and the limits.
-  SizedModels(const ReadSource& read, const PlanRequest& request, std::string dim,
+  SizedModels(const ReadAtSize& read, const PlanRequest& request, std::string dim,
               int64_t multiple_of, const SolveLimits& limits)
       : read_(read),
         request_(request),
@@ -52,15 +51,19 @@ class SizedModels {
 
   // Returns why the model doesn't support this size, or nothing if it does or if At was never
   // called with it.
-  std::optional<Error> RefusalOf(int64_t count);
+  std::optional<Error> RefusalOf(int64_t count) const;
+
+  // Tells whether the file, as `read` reads it, is the model that At returned.
+  bool IsAsRead(int64_t count, const ReadSource& read) const;
 
  private:
-  const ReadSource& read_;
+  PlanRequest RequestAt(int64_t count) const;
+
+  const ReadAtSize& read_;
   const PlanRequest& request_;
   const std::string dim_;
   const int64_t multiple_of_;
   const SolveLimits& limits_;
-  std::mutex mutex_;                     // Protects the next two.
   std::map<int64_t, SizedModel> known_;  // By count.
   std::map<int64_t, Error> refusals_;    // By count.
 };

@@ -41,6 +41,7 @@ struct Source {
   std::optional<JointGraph> joint = std::nullopt;
   // What each operation of `joint` is in a schedule of `graph`; empty for a joint graph file.
   std::vector<Step> step_of = {};
+  bool is_derived = false;  // From readings at other sizes, not from the file: see ReadAtSize.
 
   // Returns the training step to plan. It refers to the source.
   TrainingStep step() const;
@@ -53,6 +54,11 @@ Accounting AccountForKeepAll(const Source& source);
 
 // Reads the file of a source again with another request; see LoadSource in lib/files/input.
 using ReadSource = std::function<Result<Source>(const PlanRequest&)>;
+// Likewise for many sizes of one dimension, or of the fixed batch if `dim` is empty. The source may
+// be derived from those of other sizes; then it is probably, but not surely, what reading gives,
+// and lacks the roles of nodes, absent values and restored operations.
+using ReadAtSize =
+    std::function<Result<Source>(const PlanRequest& request, const std::string& dim)>;
 
 // Returns an error if a limit must include the optimizer's state but the graph file doesn't say
 // what is trained. The state then counts as 0 bytes. For a default optimizer, the caller turns this

@@ -214,7 +214,11 @@ Result<std::vector<Device>> ReadDevices(std::string_view json) {
   return devices;
 }
 
-Result<std::vector<Device>> ListDevices() { return ReadDevices(kDevicesJson); }
+// The text never changes, and planning asks for the same device at every turn.
+Result<std::vector<Device>> ListDevices() {
+  static const Result<std::vector<Device>> devices = ReadDevices(kDevicesJson);
+  return devices;
+}
 
 Result<Device> FindDevice(std::string_view name) {
   CKPLAN_ASSIGN_OR_RETURN(const std::vector<Device> devices, ListDevices());

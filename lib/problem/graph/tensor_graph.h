@@ -162,6 +162,8 @@ struct TensorGraphParts {
   bool is_training_unknown = false;
   // With kByInput, backward_reads may be any tensors; see WithBackwardByInput.
   BackwardForm backward = BackwardForm::kByNode;
+
+  bool operator==(const TensorGraphParts&) const = default;
 };
 
 // Invariants: node ids are a topological order; every tensor except inputs has one producer; sums

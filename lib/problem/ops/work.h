@@ -25,6 +25,8 @@ struct OpWork {
   bool is_convolution = false;     // `--cost paper` charges 10 for these, 1 for all else.
   bool uses_matrix_units = false;  // Conv, Gemm, MatMul, ...: runs at the device's matrix rate.
   bool has_half_operands = false;  // An operand of a matrix operator is stored in 16 bits.
+
+  bool operator==(const OpWork&) const = default;
 };
 
 // Operand::has_gradient determines which gradients are computed. Backward's work is zero if no
