@@ -240,8 +240,10 @@ void CommandLine::Footer(std::string_view text) { state_->app.footer(std::string
 Error CommandLine::Unknown(const std::string& argument) const {
   const bool is_flag = argument.size() > 1 && argument[0] == '-';
   if (!is_flag) {
+    const bool is_size = HasOption("--dim") && argument.find('=') != std::string::npos;
     return {ErrorCode::kUsage,
-            fmt::format("unexpected argument \"{}\"", argument),
+            fmt::format("unexpected argument \"{}\"{}", argument,
+                        is_size ? "; did you mean \"-D " + argument + "\"?" : ""),
             {state_->HelpHint()}};
   }
   const bool is_short = argument[1] != '-';  // Its value may follow at once.
@@ -350,7 +352,7 @@ constexpr OtherToolNames kFlags[] = {
     {" --batch-size --batchsize --bs --bsz --train-batch-size --per-device-train-batch-size ",
      "set the batch with --batch 64"},
     {" --seq-len --seq-length --seqlen --sequence-length --max-length --max-seq-len --image-size "
-     "--img-size --imgsz --height --width ",
+     "--img-size --imgsz --height --width -N -B -S -L ",
      "set sizes with -D NAME=N; `ckplan inspect MODEL` shows the names"},
     {" --device --gpu --cuda --target --accelerator ",
      "planning needs no device; --cost flops:rtx4090 uses its speed, --memory rtx4090 its memory"},
