@@ -352,7 +352,7 @@ constexpr OtherToolNames kFlags[] = {
     {" --batch-size --batchsize --bs --bsz --train-batch-size --per-device-train-batch-size ",
      "set the batch with --batch 64"},
     {" --seq-len --seq-length --seqlen --sequence-length --max-length --max-seq-len --image-size "
-     "--img-size --imgsz --height --width -N -B -S -L ",
+     "--img-size --imgsz --height --width -n -b -l ",
      "set sizes with -D NAME=N; `ckplan inspect MODEL` shows the names"},
     {" --device --gpu --cuda --target --accelerator ",
      "planning needs no device; --cost flops:rtx4090 uses its speed, --memory rtx4090 its memory"},
