@@ -155,8 +155,9 @@ TEST_CASE("pipeline: the bounds of best hold, and few of its plans are not optim
   int proven = 0;
   for (int round = 0; round < Instances(40); ++round) {
     CAPTURE(round);
+    const int64_t micro_batches = rng.Between(2, 4);
     const TensorGraph graph =
-        WithMicroBatches(RandomTensorGraph(rng, {.nodes = 3, .max_bytes = 9}), rng.Between(2, 4));
+        WithMicroBatches(RandomTensorGraph(rng, {.nodes = 3, .max_bytes = 9}), micro_batches);
     const Expansion expansion = ExpandTensorGraph(graph);
     const RunProblem problem(expansion.graph, OthersOf(graph, expansion));
     const Runs order = RequiredOwnOrder(problem);
