@@ -65,7 +65,7 @@ class SizeReader {
   // The last model read, with all numbers 0, and its parts instead of its graph.
   std::optional<WholeModel> structure_;
   TensorGraphParts parts_;
-  std::vector<Reading> readings_;  // Of this structure, by size.
+  std::vector<Reading> readings_;  // Those of this structure, in order of size.
   std::vector<Formula> formulas_;  // By number; empty until they are confirmed.
   int64_t smallest_ = 0;           // The size from which they hold.
   bool is_irregular_ = false;      // Nothing is derived.

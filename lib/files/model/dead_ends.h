@@ -31,7 +31,8 @@ std::vector<bool> FindNeeded(const Model::Impl& model, const DeadEnds& dead_ends
 void MarkDeadOutputs(const DeadEnds& dead_ends, Model::Impl* model);
 
 // Sets the model's live_outputs for a graph without dead ends. Leaves out float outputs that no
-// gradient reaches, such as those behind an ArgMax or a comparison. Tells whether there are any.
+// gradient reaches, such as those behind an ArgMax or a comparison. Returns true if it left any
+// out.
 bool MarkUntrainedOutputs(Model::Impl* model);
 
 // kUnsupported: an output depends on a dead end. The remedy names inputs that would decide the

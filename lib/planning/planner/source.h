@@ -54,9 +54,9 @@ Accounting AccountForKeepAll(const Source& source);
 
 // Reads the file of a source again with another request; see LoadSource in lib/files/input.
 using ReadSource = std::function<Result<Source>(const PlanRequest&)>;
-// Likewise for many sizes of one dimension, or of the fixed batch if `dim` is empty. The source may
-// be derived from those of other sizes; then it is probably, but not surely, what reading gives,
-// and lacks the roles of nodes, absent values and restored operations.
+// Reads a model at one of many sizes of a dimension, or of the fixed batch if `dim` is empty. The
+// source may be derived from readings at other sizes. It then probably equals a real reading, which
+// callers must check, and lacks the roles of nodes, absent values and restored operations.
 using ReadAtSize =
     std::function<Result<Source>(const PlanRequest& request, const std::string& dim)>;
 

@@ -244,7 +244,7 @@ constexpr int64_t kCountBytes = 8;  // A sum of booleans is an int64.
 
 struct ComposedGradient {
   std::string_view type;
-  int64_t temporaries;  // Of the size of the result.
+  int64_t temporaries;  // How many, each as large as the result.
 };
 
 constexpr ComposedGradient kComposedGradients[] = {

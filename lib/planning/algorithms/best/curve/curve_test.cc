@@ -246,11 +246,12 @@ TEST_CASE("curve: for whatever moments and prices, no bound is above the optimum
 }
 
 TEST_CASE("curve: what it reads is a plan within the budget, and its bound mostly is its cost") {
-  // Without and with other micro-batches.
+  // Without and with other micro-batches. Shares of fewer instances vary too much, so sanitizers
+  // run them all.
   std::array<int, 2> tested{};
   std::array<int, 2> optimal{};
   std::array<int, 2> proven{};
-  for (uint64_t seed = 1; seed <= Instances(4'000); ++seed) {
+  for (uint64_t seed = 1; seed <= 4'000; ++seed) {
     CAPTURE(seed);
     const size_t is_several = seed % 2;
     const RandomInstance instance(seed, 50, static_cast<InFlight>(is_several));
@@ -284,9 +285,9 @@ TEST_CASE("curve: what it reads is a plan within the budget, and its bound mostl
     CAPTURE(tested[is_several]);
     CAPTURE(optimal[is_several]);
     CAPTURE(proven[is_several]);
-    CHECK(tested[is_several] > Instances(500));
+    CHECK(tested[is_several] > 500);
     CHECK(optimal[is_several] * 100 >= tested[is_several] * 95);
-    CHECK(proven[is_several] * 100 >= tested[is_several] * (is_several ? 25 : 35));
+    CHECK(proven[is_several] * 100 >= tested[is_several] * (is_several ? 30 : 35));
   }
 }
 

@@ -148,7 +148,7 @@ class NestedNetwork {
     int32_t position = 0;
     int64_t fixed_bytes = 0;
     std::vector<bool> is_certain;
-    int64_t priced_bytes = 0;  // Of all its value arcs.
+    int64_t priced_bytes = 0;  // The sum over its arcs of values.
   };
   static constexpr size_t kNoLevel = std::numeric_limits<size_t>::max();
   class Builder;
