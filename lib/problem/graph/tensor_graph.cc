@@ -323,12 +323,6 @@ TensorGraph WithBackwardByInput(const TensorGraph& graph) {
   return TensorGraph::Create(std::move(parts)).value();
 }
 
-TensorGraph OfOneMicroBatch(const TensorGraph& graph) {
-  TensorGraphParts parts = PartsOf(graph);
-  parts.micro_batches = 1;
-  return TensorGraph::Create(std::move(parts)).value();
-}
-
 Result<TensorGraph> AlignSizes(const TensorGraph& graph, int64_t alignment_bytes) {
   CKPLAN_CHECK(alignment_bytes >= 1 && alignment_bytes <= kMaxTotalBytes.count(),
                "an alignment is within the limits of the command line");

@@ -229,9 +229,6 @@ Result<TensorGraph> AlignSizes(const TensorGraph& graph, int64_t alignment_bytes
 // nodes that produce h's inputs are done.
 TensorGraph WithBackwardByInput(const TensorGraph& graph);
 
-// Returns the graph with a single micro-batch in flight.
-TensorGraph OfOneMicroBatch(const TensorGraph& graph);
-
 // Returns the parts, for building a modified graph.
 TensorGraphParts PartsOf(const TensorGraph& graph);
 
