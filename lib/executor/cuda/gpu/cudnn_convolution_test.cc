@@ -12,8 +12,8 @@
 
 #include "lib/executor/cuda/gpu/cuda_libraries.h"
 #include "lib/executor/cuda/gpu/emulated_gpu.h"
-#include "lib/executor/cuda/testing/emulated/emulated_convolution.h"
 #include "lib/executor/cuda/testing/emulated/emulated_cudnn.h"
+#include "lib/executor/cuda/testing/emulated/emulated_operations.h"
 #include "lib/executor/cuda/testing/emulated/emulated_runtime.h"
 
 namespace ckplan::cuda {
