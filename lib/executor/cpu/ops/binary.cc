@@ -125,9 +125,6 @@ class WhereMap : public PreparedOp {
       }
     });
   }
-  void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "only operators with a gradient run backward");
-  }
 
  protected:
   Layout layout_;
@@ -231,9 +228,6 @@ class NaryMap : public PreparedOp {
         std::copy(block.data(), block.data() + size, y + at[count_] + begin);
       }
     });
-  }
-  void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "only operators with a gradient run backward");
   }
 
  protected:

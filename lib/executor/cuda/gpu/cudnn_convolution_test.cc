@@ -5,7 +5,6 @@
 #include <cuda_runtime.h>
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
