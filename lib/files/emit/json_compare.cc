@@ -205,10 +205,8 @@ void WriteCurve(const std::vector<CurveChange>& curve, JsonWriter* json) {
   json->Key("curve").BeginArray(JsonLayout::kLines);
   for (const CurveChange& change : curve) {
     json->BeginObject(JsonLayout::kInline).Key("peak_bytes").Amount(change.peak);
-    json->Key("old_overhead_cost");
-    change.older ? json->Amount(*change.older) : json->Null();
-    json->Key("new_overhead_cost");
-    change.newer ? json->Amount(*change.newer) : json->Null();
+    json->Key("old_overhead_cost").Amount(change.older);
+    json->Key("new_overhead_cost").Amount(change.newer);
     json->End();
   }
   json->End();

@@ -69,11 +69,6 @@ class MapOp final : public PreparedOp {
   int64_t count_;
 };
 
-template <typename From, typename To, typename F>
-std::unique_ptr<PreparedOp> MakeMap(const OpSpec& spec) {
-  return std::make_unique<MapOp<From, To, F>>(spec);
-}
-
 // Base class of elementwise operators with two inputs, each broadcast to the output.
 // lib/executor/scalar/binary.h defines Op.
 

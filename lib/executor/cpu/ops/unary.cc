@@ -14,14 +14,14 @@ namespace {
 // The kernels of scalar/unary.h.
 template <typename I, typename F>
 Result<std::unique_ptr<PreparedOp>> PrepareNumber(const OpSpec& spec) {
-  if (spec.input(0).type == ElementType::kInt64) return MakeMap<int64_t, int64_t, I>(spec);
-  if (spec.input(0).type == ElementType::kInt32) return MakeMap<int32_t, int32_t, I>(spec);
+  if (spec.input(0).type == ElementType::kInt64) return Prepared<MapOp<int64_t, int64_t, I>>(spec);
+  if (spec.input(0).type == ElementType::kInt32) return Prepared<MapOp<int32_t, int32_t, I>>(spec);
   return PrepareUnary<F>(spec);
 }
 
 template <typename From, typename To, typename F>
 Result<std::unique_ptr<PreparedOp>> PrepareMap(const OpSpec& spec) {
-  return MakeMap<From, To, F>(spec);
+  return Prepared<MapOp<From, To, F>>(spec);
 }
 
 struct UnaryKernels {
@@ -108,20 +108,20 @@ Result<std::unique_ptr<PreparedOp>> PrepareClip(const OpSpec& spec) {
 }
 
 template <typename From>
-std::unique_ptr<PreparedOp> MakeCast(const OpSpec& spec) {
+Result<std::unique_ptr<PreparedOp>> PrepareCastOf(const OpSpec& spec) {
   switch (spec.output(0).type) {
     case ElementType::kFloat32:
-      return MakeMap<From, float, scalar::Convert<float>>(spec);
+      return Prepared<MapOp<From, float, scalar::Convert<float>>>(spec);
     case ElementType::kInt32:
-      return MakeMap<From, int32_t, scalar::Convert<int32_t>>(spec);
+      return Prepared<MapOp<From, int32_t, scalar::Convert<int32_t>>>(spec);
     case ElementType::kInt64:
-      return MakeMap<From, int64_t, scalar::Convert<int64_t>>(spec);
+      return Prepared<MapOp<From, int64_t, scalar::Convert<int64_t>>>(spec);
     case ElementType::kBool:
-      return MakeMap<From, uint8_t, scalar::ToBool>(spec);
+      return Prepared<MapOp<From, uint8_t, scalar::ToBool>>(spec);
     case ElementType::kBFloat16:  // The backend has rejected bfloat16.
       break;
   }
-  return nullptr;
+  return Unsupported(spec, "its output is bfloat16");
 }
 
 Result<std::unique_ptr<PreparedOp>> PrepareCast(const OpSpec& spec) {
@@ -129,13 +129,13 @@ Result<std::unique_ptr<PreparedOp>> PrepareCast(const OpSpec& spec) {
     case ElementType::kFloat32:
       if (spec.output(0).type == ElementType::kFloat32)
         return PrepareUnary<scalar::SameFloat>(spec);
-      return MakeCast<float>(spec);
+      return PrepareCastOf<float>(spec);
     case ElementType::kInt32:
-      return MakeCast<int32_t>(spec);
+      return PrepareCastOf<int32_t>(spec);
     case ElementType::kInt64:
-      return MakeCast<int64_t>(spec);
+      return PrepareCastOf<int64_t>(spec);
     case ElementType::kBool:
-      return MakeCast<uint8_t>(spec);
+      return PrepareCastOf<uint8_t>(spec);
     case ElementType::kBFloat16:  // The backend has rejected bfloat16.
       break;
   }
