@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
 """Writes small files as exporters and tools outside PyTorch write them.
 
-usage: make_exports.py int4|jax|keras|ort-training [DIR]
+usage: make_exports.py int4|jax|keras|ort-quantized|ort-training|sklearn [DIR]
 needs: int4          onnx, onnx_ir, onnxruntime (1.32)
        jax           jax2onnx (0.17)
        keras         keras (3.15), torch, onnxscript
+       ort-quantized onnx, onnxruntime (1.32)
        ort-training  onnx, onnxruntime-training (1.19), cerberus, h5py, torch
+       sklearn       onnx, skl2onnx (1.20)
 
   int4_nbits.onnx         MatMulNBitsQuantizer of ONNX Runtime, with zero points; the head is not quantized
   int4_qdq.onnx           the same as DequantizeLinear of int4
   jax_scan.onnx           a recurrent network by jax.lax.scan
   jax_while.onnx          jax.lax.while_loop with a counter
   keras_lstm.onnx         keras.layers.LSTM and Dense, by model.export(format="onnx")
+  ort_quantized.onnx      quantize_static of ONNX Runtime with QOperator, then its optimizer, but for the head
   ort_artifacts_*.onnx    onnxruntime.training.artifacts: the evaluation and the training model
+  sklearn_head.onnx       a pipeline by skl2onnx, merged behind a network of its features
 """
 import os
 import sys
@@ -117,7 +121,59 @@ def write_ort_training():
                     kept.write(made.read())
 
 
-WRITERS = {"int4": write_int4, "jax": write_jax, "keras": write_keras, "ort-training": write_ort_training}
+def write_ort_quantized():
+    import numpy
+    import onnxruntime
+    from onnx import parser
+    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+
+    text = """<ir_version: 8, opset_import: ["" : 17]> net (float[N,3,16,16] x) => (float[N,4] y) {
+        [conv] c = Conv<pads = [1,1,1,1]>(x, w1) [leaky] l = LeakyRelu<alpha = 0.1>(c)
+        [pool] p = AveragePool<kernel_shape = [2,2], strides = [2,2]>(l) [conv2] d = Conv<pads = [1,1,1,1]>(p, w2)
+        [sigmoid] s = Sigmoid(d) [swish] m = Mul(d, s) [add] a = Add(m, p) [join] k = Concat<axis = 1>(a, m)
+        [mean] g = GlobalAveragePool(k) [flat] f = Flatten(g) [fc] h = Gemm(f, w3) [soft] o = Softmax<axis = -1>(h)
+        [head] y = MatMul(o, w4) }"""
+    model = parser.parse_model(text)
+    shapes = {"w1": (8, 3, 3, 3), "w2": (8, 8, 3, 3), "w3": (16, 10), "w4": (10, 4)}
+    model.graph.initializer.extend(float_tensor(name, *dims) for name, dims in shapes.items())
+
+    class Samples(CalibrationDataReader):
+        left = [{"x": numpy.linspace(-1, 1, 1536, dtype=numpy.float32).reshape(2, 3, 16, 16)}]
+
+        def get_next(self):
+            return self.left.pop() if self.left else None
+
+    quantize_static(model, path("ort_quantized"), Samples(), quant_format=QuantFormat.QOperator,
+                    activation_type=QuantType.QUInt8, weight_type=QuantType.QUInt8, nodes_to_exclude=["head"])
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.optimized_model_filepath = path("ort_quantized")
+    with open(path("ort_quantized"), "rb") as made:
+        onnxruntime.InferenceSession(made.read(), options, providers=["CPUExecutionProvider"])
+
+
+def write_sklearn():
+    import numpy
+    import onnx
+    from onnx import compose, helper
+    from skl2onnx import to_onnx
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    features = numpy.random.RandomState(0).randn(60, 16).astype(numpy.float32)
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression()).fit(features, numpy.arange(60) % 3)
+    head = to_onnx(pipeline, features[:1], target_opset=17)
+    nodes = [helper.make_node("MatMul", ["x", "up.weight"], ["u"], name="up"),
+             helper.make_node("Relu", ["u"], ["logits"], name="act")]
+    net = mlp(nodes, {"up.weight": (32, 16)}, 16, 17)
+    net.opset_import.extend(one for one in head.opset_import if one.domain)
+    net.ir_version = head.ir_version
+    onnx.save(compose.merge_models(net, head, io_map=[("logits", head.graph.input[0].name)]), path("sklearn_head"))
+
+
+WRITERS = {"int4": write_int4, "jax": write_jax, "keras": write_keras, "ort-quantized": write_ort_quantized,
+           "ort-training": write_ort_training, "sklearn": write_sklearn}
 
 if __name__ == "__main__":
     if len(sys.argv) < 2 or sys.argv[1] not in WRITERS:

@@ -199,6 +199,7 @@ bool MakeRmsNorm(Maker& m) {
   return true;
 }
 
+// In a QEmbedLayerNormalization tables, scale and shift are quantized.
 bool MakeEmbedLayerNorm(Maker& m) {
   constexpr size_t kIds = 0, kSegments = 1, kWords = 2, kPositions = 3, kSegmentTable = 4;
   constexpr size_t kGamma = 5, kBeta = 6, kMask = 7, kPositionIds = 8;
@@ -206,23 +207,30 @@ bool MakeEmbedLayerNorm(Maker& m) {
       m.DimsOf(kIds).size() != 2) {
     return false;
   }
-  std::string sum = m.Do("Gather", {m.Operand(kWords), m.Operand(kIds)}, "words");
-  std::string places;
-  if (m.HasInput(kPositionIds)) {
-    places = m.Do("Gather", {m.Operand(kPositions), m.Operand(kPositionIds)}, "positions");
+  const bool is_quantized = m.node().op_type().starts_with('Q');
+  const auto floats = [&](size_t input, const char* what) {
+    constexpr size_t kToScale = 6, kToZero = 11;
+    if (!is_quantized) return m.Operand(input);
+    return m.Do("DequantizeLinear",
+                {m.Operand(input), m.Operand(input + kToScale), m.Operand(input + kToZero)}, what);
+  };
+  std::string sum = m.Do("Gather", {floats(kWords, "word_table"), m.Operand(kIds)}, "words");
+  std::string places = floats(kPositions, "position_table");
+  if (!is_quantized && m.HasInput(kPositionIds)) {
+    places = m.Do("Gather", {places, m.Operand(kPositionIds)}, "positions");
   } else {
-    places = m.Do("Slice",
-                  {m.Operand(kPositions), m.Ints({0}, "begin"), m.Ints({m.DimsOf(kIds)[1]}, "end"),
-                   m.Ints({0}, "axis")},
-                  "positions");
+    places = m.Do(
+        "Slice",
+        {places, m.Ints({0}, "begin"), m.Ints({m.DimsOf(kIds)[1]}, "end"), m.Ints({0}, "axis")},
+        "positions");
   }
   sum = m.Do("Add", {sum, places}, "placed");
   if (m.HasInput(kSegments) && m.HasInput(kSegmentTable)) {
     const std::string segments =
-        m.Do("Gather", {m.Operand(kSegmentTable), m.Operand(kSegments)}, "segments");
+        m.Do("Gather", {floats(kSegmentTable, "segment_table"), m.Operand(kSegments)}, "segments");
     sum = m.Do("Add", {sum, segments}, "embedded");
   }
-  m.Finish("LayerNormalization", {sum, m.Operand(kGamma), m.Operand(kBeta)},
+  m.Finish("LayerNormalization", {sum, floats(kGamma, "scale"), floats(kBeta, "shift")},
            {Maker::Int("axis", -1), Maker::Float("epsilon", Epsilon(m, kSkipNormEpsilon))});
   if (m.HasOutput(1) && m.HasInput(kMask)) {
     m.Output(1, m.Do("ReduceSum", {m.Operand(kMask), m.Ints({1}, "mask_axis")}, "mask_index",
@@ -369,6 +377,8 @@ constexpr DecompositionRow kRows[] = {{"Attention", MakeAttention},
                                       {"Gelu", MakeGelu},
                                       {"GroupQueryAttention", MakeGroupQueryAttention},
                                       {"MultiHeadAttention", MakeMultiHeadAttention},
+                                      {"QAttention", MakeAttention},
+                                      {"QEmbedLayerNormalization", MakeEmbedLayerNorm},
                                       {"QuickGelu", MakeQuickGelu},
                                       {"RotaryEmbedding", MakeRotaryEmbedding},
                                       {"SimplifiedLayerNormalization", MakeRmsNorm},

@@ -78,7 +78,8 @@ class DecompositionBuilder {
     return input < inputs_.size() && inputs_[input] != kNoValue ? OperandName(input) : "";
   }
 
-  // Adds a node, and returns the name of its first output, which ends with `what`.
+  // Adds a node, and returns the name of its first output, which ends with `what`. The operator's
+  // name includes its domain, if it isn't ONNX's.
   std::string Do(const char* op, std::vector<std::string> inputs, const std::string& what,
                  Attributes attributes = {});
   // Adds a node with several outputs, and returns their names.

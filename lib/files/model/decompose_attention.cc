@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -209,15 +211,54 @@ std::string RowsOf(Maker& m, size_t table, int64_t begin, int64_t batch, int64_t
   return m.Do("Expand", {rows, m.Ints({batch, length, width}, what + "_shape")}, what);
 }
 
+// Rotates queries and keys of `width` features by their positions from `begin` on, as an Attention
+// does without tables.
+bool Rotate(Maker& m, int64_t begin, int64_t width, Operands* operands) {
+  constexpr double kBase = 10000;
+  const Dims& x = m.DimsOf(0);
+  const int64_t head = width / operands->heads;
+  const int64_t given = IntAttribute(m.node(), "rotary_embedding_dim", 0);
+  const int64_t rotated = given == 0 ? head : given;
+  if (rotated < 2 || rotated % 2 != 0 || rotated > std::min(head, kMaxFoldedElements)) return false;
+  ConstantValue rates{TensorProto::FLOAT, {rotated / 2}, {}, {}};
+  for (int64_t i = 0; i < rotated; i += 2) {
+    rates.reals.push_back(std::pow(kBase, -static_cast<double>(i) / static_cast<double>(rotated)));
+  }
+  const std::string places =
+      m.Do("Cast", {Places(m, begin, begin + x[1], TensorProto::INT64, "positions")}, "places",
+           {Maker::Int("to", TensorProto::FLOAT)});
+  const std::string rows = m.Do("Unsqueeze", {places, m.Ints({1}, "last")}, "rows");
+  const std::string angles = m.Do("Mul", {rows, m.Constant(rates, "rates")}, "angles");
+  const auto table = [&](const char* op, const std::string& what) {
+    const std::string values = m.Do(
+        "Cast", {m.Do(op, {angles}, what)}, what + "_cast",
+        {Maker::Int("to", IsFloatType(m.TypeOf(0)) ? m.TypeOf(0) : int32_t{TensorProto::FLOAT})});
+    return m.Do("Expand", {values, m.Ints({x[0], x[1], rotated / 2}, what + "_shape")},
+                what + "_table");
+  };
+  const std::string cos = table("Cos", "cos");
+  const std::string sin = table("Sin", "sin");
+  const Maker::Attributes attributes = {Maker::Int("num_heads", operands->heads),
+                                        Maker::Int("rotary_embedding_dim", rotated)};
+  operands->queries =
+      m.Do("RotaryEmbedding", {operands->queries, cos, sin}, "rotated_q", attributes);
+  operands->keys = m.Do("RotaryEmbedding", {operands->keys, cos, sin}, "rotated_k", attributes);
+  return true;
+}
+
 bool IsMatrix(const Maker& m, size_t input) {
   return m.HasInput(input) && m.DimsOf(input).size() == 2;
 }
 
 }  // namespace
 
+// A QAttention is one whose input and weight are quantized.
 bool MakeAttention(Maker& m) {
-  constexpr size_t kInput = 0, kWeights = 1, kBias = 2, kMask = 3, kPast = 4, kMaskBias = 5;
-  constexpr size_t kPastLength = 6;
+  constexpr size_t kInput = 0, kWeights = 1, kBias = 2, kScale = 3;
+  constexpr size_t kNone = std::numeric_limits<size_t>::max();
+  const bool is_quantized = m.node().op_type() == "QAttention";
+  const size_t mask = is_quantized ? 5 : 3, past = is_quantized ? 8 : 4;
+  const size_t mask_bias = is_quantized ? kNone : 5, past_length = is_quantized ? kNone : 6;
   if (!m.HasInput(kInput) || !IsMatrix(m, kWeights) || m.DimsOf(kInput).size() != 3) return false;
   Operands operands;
   operands.heads = operands.kv_heads = IntAttribute(m.node(), "num_heads", 0);
@@ -226,28 +267,41 @@ bool MakeAttention(Maker& m) {
   std::vector<int64_t> sizes = IntsAttribute(m.node(), "qkv_hidden_sizes");
   if (sizes.empty()) sizes.assign(3, all / 3);
   const bool is_whole = sizes.size() == 3 && sizes[0] + sizes[1] + sizes[2] == all;
-  if (!is_whole || operands.heads <= 0 || IntAttribute(m.node(), "do_rotary", 0) != 0) return false;
-  std::string joint = m.Do("MatMul", {m.Operand(kInput), m.Operand(kWeights)}, "product");
-  if (m.HasInput(kBias)) joint = m.Do("Add", {joint, m.Operand(kBias)}, "biased");
+  if (!is_whole || operands.heads <= 0) return false;
+  std::string joint;
+  if (is_quantized) {
+    joint = m.Do("com.microsoft.MatMulIntegerToFloat",
+                 {m.Operand(kInput), m.Operand(kWeights), m.Operand(kScale), m.Operand(kScale + 1),
+                  m.Operand(mask + 1), m.Operand(mask + 2), m.Operand(kBias)},
+                 "product");
+  } else {
+    joint = m.Do("MatMul", {m.Operand(kInput), m.Operand(kWeights)}, "product");
+    if (m.HasInput(kBias)) joint = m.Do("Add", {joint, m.Operand(kBias)}, "biased");
+  }
   const auto parts = SplitLast(m, joint, sizes, "part");
   operands.queries = parts[0];
   operands.keys = parts[1];
   operands.values = parts[2];
-  int64_t keys = m.DimsOf(kInput)[1];
-  if (m.HasInput(kPast)) {
-    if (m.DimsOf(kPast).size() != 5) return false;
-    const bool is_buffer = IntAttribute(m.node(), "past_present_share_buffer", 0) != 0;
-    if (is_buffer && !m.HasInput(kPastLength)) return false;
-    if (is_buffer) WriteFrom(m, kPastLength, m.DimsOf(kInput)[0], keys, &operands);
-    keys = m.DimsOf(kPast)[3] + (is_buffer ? 0 : keys);
-    const auto past = m.DoSeveral("Split", {m.Operand(kPast)}, {"past_k", "past_v"},
-                                  {Maker::Int("axis", 0), Maker::Int("num_outputs", 2)});
-    operands.past_keys = m.Do("Squeeze", {past[0], m.Ints({0}, "past_k_axis")}, "past_keys");
-    operands.past_values = m.Do("Squeeze", {past[1], m.Ints({0}, "past_v_axis")}, "past_values");
-  }
   const Dims& x = m.DimsOf(kInput);
-  if (!ReadMask(m, kMask, x[0], x[1], keys, &operands.mask)) return false;
-  if (!ReadBias(m, kMaskBias, &operands.mask)) return false;
+  int64_t keys = x[1];
+  int64_t begin = 0;  // Tokens before these; those in a buffer are unknown.
+  if (m.HasInput(past)) {
+    if (m.DimsOf(past).size() != 5) return false;
+    const bool is_buffer = IntAttribute(m.node(), "past_present_share_buffer", 0) != 0;
+    if (is_buffer && !m.HasInput(past_length)) return false;
+    if (is_buffer) WriteFrom(m, past_length, x[0], keys, &operands);
+    if (!is_buffer) begin = m.DimsOf(past)[3];
+    keys = m.DimsOf(past)[3] + (is_buffer ? 0 : keys);
+    const auto pair = m.DoSeveral("Split", {m.Operand(past)}, {"past_k", "past_v"},
+                                  {Maker::Int("axis", 0), Maker::Int("num_outputs", 2)});
+    operands.past_keys = m.Do("Squeeze", {pair[0], m.Ints({0}, "past_k_axis")}, "past_keys");
+    operands.past_values = m.Do("Squeeze", {pair[1], m.Ints({0}, "past_v_axis")}, "past_values");
+  }
+  if (IntAttribute(m.node(), "do_rotary", 0) != 0 && !Rotate(m, begin, sizes[0], &operands)) {
+    return false;
+  }
+  if (!ReadMask(m, mask, x[0], x[1], keys, &operands.mask)) return false;
+  if (!ReadBias(m, mask_bias, &operands.mask)) return false;
   const Attended made = DoAttention(m, operands);
   m.Output(0, made.result);
   if (m.HasOutput(1)) {

@@ -124,6 +124,17 @@ TEST_CASE("decompose: attentions") {
        "y = com.microsoft.Attention<num_heads = 4>(x, p, b, m)",
        "MatMul Add Split Less Attention",
        {{"y", "[2,6,64]"}}},
+      {"float[2,6,64] x0, float[64,192] p",
+       "y = com.microsoft.Attention<num_heads = 4, do_rotary = 1, rotary_embedding_dim = 8>(x, p)",
+       "MatMul Split RotaryEmbedding RotaryEmbedding Attention",
+       {{"y", "[2,6,64]"}}},
+      {"float[2,6,64] x0, float[64,192] p, float[192] b, float s, uint8 z, int32[2] m, "
+       "float[2,2,4,3,16] past",
+       "q = QuantizeLinear(x, s, z) n = QuantizeLinear(p, s, z) y, pr = "
+       "com.microsoft.QAttention<num_heads = 4>(q, n, b, s, s, m, z, z, past)",
+       "QuantizeLinear QuantizeLinear com.microsoft.MatMulIntegerToFloat Split Split Less "
+       "Attention Concat",
+       {{"y", "[2,6,64]"}, {"pr", "[2,2,4,9,16]"}}},
       {"float[2,6,64] x0, float[64,192] p, float[192] b, float[2,2,4,3,16] past",
        "y, pr = com.microsoft.Attention<num_heads = 4, unidirectional = 1>(x, p, b, , past)",
        "MatMul Add Split Split Attention Concat",
@@ -146,6 +157,22 @@ TEST_CASE("decompose: attentions") {
        "RotaryEmbedding",
        {{"y", "[2,6,64]"}}}};
   for (const Decomposed& row : rows) CheckRow(row);
+}
+
+TEST_CASE("decompose: what ONNX Runtime quantizes beside attention") {
+  CheckRow(
+      {"float[2,6,64] x0, int32[2,6] i, uint8[30,64] t, uint8[9,64] p, uint8[64] g, float s, "
+       "uint8 z",
+       "e = com.microsoft.QEmbedLayerNormalization(i, , t, p, , g, g, , s, s, , s, s, z, z, , "
+       "z, z) y = Add(e, x)",
+       "DequantizeLinear Gather DequantizeLinear Slice Add DequantizeLinear DequantizeLinear "
+       "LayerNormalization Add",
+       {{"y", "[2,6,64]"}}});
+  CheckRow({"float[6,2,64] x0, int8[1,64,20] n, int8[1,5,20] r, float[1] s, int8[1] z",
+            "a, h = com.microsoft.DynamicQuantizeLSTM<hidden_size = 5>(x, n, r, , , , , , s, z, s, "
+            "z) g = ReduceSum<keepdims = 0>(x) y = Add(a, g) k = Add(h, g)",
+            "com.microsoft.DynamicQuantizeLSTM ReduceSum Add Add",
+            {{"k", "[1,2,5]"}, {"y", "[6,1,2,5]"}}});
 }
 
 TEST_CASE("decompose: masks of attention in all of ONNX Runtime's forms") {

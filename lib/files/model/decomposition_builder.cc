@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 
 #include "lib/files/model/decompose.h"
 
@@ -20,7 +21,10 @@ std::string DecompositionBuilder::NameOf(const std::string& what) const {
 NodeProto& DecompositionBuilder::AddNode(const char* op, std::vector<std::string> inputs,
                                          Attributes attributes, const std::string& what) {
   NodeProto& node = made_.nodes.emplace_back();
-  node.set_op_type(op);
+  const std::string_view name = op;
+  const size_t dot = name.rfind('.');
+  if (dot != std::string_view::npos) node.set_domain(std::string(name.substr(0, dot)));
+  node.set_op_type(std::string(name.substr(dot + 1)));
   if (!node_.name().empty()) {
     node.set_name(what.empty() ? node_.name() : fmt::format("{}/{}", node_.name(), what));
   }

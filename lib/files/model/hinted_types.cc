@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -31,6 +32,23 @@ constexpr std::string_view kBuiltInHints[] = {
     "com.microsoft::MatMulFpQ4=[0.*,2{1}]",
     "com.microsoft::MatMulIntegerToFloat=float32[0.*,1.-1]",
     "com.microsoft::MatMulNBits=[0.*,@N]",
+};
+
+constexpr FloatTwin kTwins[] = {
+    {"DynamicQuantizeLSTM", "LSTM", {0, 1, 2}},
+    {"NhwcMaxPool", "MaxPool", {0, -1, -1}},
+    {"QGemm", "Gemm", {0, 3, -1}},
+    {"QLinearAdd", "Add", {0, 3, -1}},
+    {"QLinearAveragePool", "AveragePool", {0, -1, -1}},
+    {"QLinearConcat", "Concat", {2, -1, -1}, 3},
+    {"QLinearConv", "Conv", {0, 3, -1}},
+    {"QLinearGlobalAveragePool", "GlobalAveragePool", {0, -1, -1}},
+    {"QLinearLeakyRelu", "LeakyRelu", {0, -1, -1}},
+    {"QLinearMul", "Mul", {0, 3, -1}},
+    {"QLinearReduceMean", "ReduceMean", {0, -1, -1}},
+    {"QLinearSigmoid", "Sigmoid", {0, -1, -1}},
+    {"QLinearSoftmax", "Softmax", {0, -1, -1}},
+    {"QLinearWhere", "Where", {0, 1, 4}},
 };
 
 const std::vector<OpHint>& BuiltInHints() {
@@ -227,8 +245,16 @@ bool IsDescribable(const ModelOperation& operation) {
   return operation.schema == nullptr || !operation.is_standard();
 }
 
+const FloatTwin* TwinOf(const onnx::NodeProto& node) {
+  const auto* const found =
+      std::find_if(std::begin(kTwins), std::end(kTwins),
+                   [&](const FloatTwin& row) { return row.type == node.op_type(); });
+  return node.domain() != "com.microsoft" || found == std::end(kTwins) ? nullptr : found;
+}
+
 bool HasBuiltInHint(const onnx::NodeProto& node) {
-  return !IsStandard(node) && FindHint(BuiltInHints(), node) != nullptr;
+  if (IsStandard(node)) return false;
+  return FindHint(BuiltInHints(), node) != nullptr || TwinOf(node) != nullptr;
 }
 
 const OpHint* GivenHintFor(const Model::Impl& model, const onnx::NodeProto& node) {

@@ -3,8 +3,10 @@
 // others without a rule in ONNX).
 #pragma once
 
+#include <array>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/files/model/model_impl.h"
@@ -21,6 +23,18 @@ bool IsDescribable(const ModelOperation& operation);
 // Returns the user's description of the operator; null if none. It applies only to describable
 // operators.
 const OpHint* GivenHintFor(const Model::Impl& model, const onnx::NodeProto& node);
+
+// The operator of ONNX, of set 13, whose results have the shapes of those of a quantized operator
+// of ONNX Runtime.
+struct FloatTwin {
+  std::string_view type;  // Without the domain.
+  const char* twin;
+  std::array<int, 3> inputs;  // The positions of the twin's inputs; -1 if it has fewer.
+  int next = 0;               // If positive, more inputs follow at this distance.
+};
+
+// Returns null if the operator has no twin.
+const FloatTwin* TwinOf(const onnx::NodeProto& node);
 
 // True if ckplan itself describes the operator.
 bool HasBuiltInHint(const onnx::NodeProto& node);

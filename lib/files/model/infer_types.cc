@@ -30,9 +30,12 @@ bool IsReadByRules(int32_t elem_type) {
 
 class NodeContext final : public onnx::InferenceContext {
  public:
-  NodeContext(const Model::Impl& model, const ModelOperation& operation)
+  // `first` replaces the type of the first input, if set.
+  NodeContext(const Model::Impl& model, const ModelOperation& operation,
+              const onnx::TypeProto* first)
       : model_(model),
         operation_(operation),
+        first_(first),
         data_(operation.inputs.size()),
         outputs_(operation.outputs.size()) {}
 
@@ -43,6 +46,7 @@ class NodeContext final : public onnx::InferenceContext {
   const onnx::TypeProto* getInputType(size_t index) const override {
     // ONNX's own context also throws here, and its rules rely on this for damaged files.
     if (index >= operation_.inputs.size()) fail_type_inference("it has no input ", index);
+    if (index == 0 && first_ != nullptr) return first_;
     const ModelValue* value = InputAt(index);
     return value == nullptr || value->type.value_case() == onnx::TypeProto::VALUE_NOT_SET
                ? nullptr
@@ -88,6 +92,7 @@ class NodeContext final : public onnx::InferenceContext {
 
   const Model::Impl& model_;
   const ModelOperation& operation_;
+  const onnx::TypeProto* first_;
   mutable std::vector<std::optional<TensorProto>> data_;  // Created on demand.
   std::vector<onnx::TypeProto> outputs_;
 };
@@ -157,9 +162,9 @@ std::string NegativeSizeFault(const std::vector<onnx::TypeProto>& outputs) {
 // padding (before operator set 22), or if auto_pad is SAME and strides exceed the kernel.
 void CorrectCeilMode(const Model::Impl& model, const ModelOperation& operation,
                      std::vector<onnx::TypeProto>& outputs) {
-  const std::string& type = operation.type();
+  const std::string& type = operation.schema->Name();
   if (type != "AveragePool" && type != "MaxPool" && type != "LpPool") return;
-  if (!operation.is_standard() || IntAttribute(*operation.node, "ceil_mode", 0) == 0) return;
+  if (IntAttribute(*operation.node, "ceil_mode", 0) == 0) return;
   const bool is_same = StringAttribute(*operation.node, "auto_pad", "NOTSET").starts_with("SAME");
   if (operation.input(0) == kNoValue) return;
   const Dims& in = model.value(operation.inputs[0]).dims;
@@ -177,6 +182,71 @@ void CorrectCeilMode(const Model::Impl& model, const ModelOperation& operation,
                                 : DropWindowInPadding(dim.dim_value(), stride, in[axis], begin));
     }
   }
+}
+
+// Runs ONNX's rule. `first` replaces the type of the first input, if set.
+InferredTypes InferByRule(const Model::Impl& model, const ModelOperation& operation,
+                          const onnx::TypeProto* first = nullptr) {
+  InferredTypes inferred;
+  inferred.outputs.resize(operation.outputs.size());
+  inferred.fault = AttributeFault(model, operation);
+  if (!inferred.fault.empty() || HasUntypedInput(model, operation)) return inferred;
+  NodeContext context(model, operation, first);
+  if (KeepsType(operation)) {
+    AddKnownShapes(model, operation, inferred.outputs);
+    return inferred;
+  }
+  const std::string what = fmt::format("the shape inference of node \"{}\" ({})",
+                                       ShortName(operation.name), ShortName(operation.type()));
+  try {
+    const UnpolledCall call(what);
+    RunRule(operation, context);
+    inferred.outputs = context.TakeOutputs();
+    inferred.fault = NegativeSizeFault(inferred.outputs);
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& fault) {
+    inferred.fault = StripKind(fault.what());
+  }
+  AddKnownShapes(model, operation, inferred.outputs);
+  if (first == nullptr) CorrectCeilMode(model, operation, inferred.outputs);
+  return inferred;
+}
+
+// Infers the types of a quantized operator's results by the rule of its twin. If channels come
+// last, the rule sees them in second place.
+InferredTypes InferAsTwin(const Model::Impl& model, const ModelOperation& operation,
+                          const FloatTwin& twin) {
+  constexpr int kOpset = 13;
+  constexpr size_t kScaleOfGemm = 7;
+  ModelOperation like = operation;
+  like.schema = onnx::OpSchemaRegistry::Schema(twin.twin, kOpset, "");
+  like.inputs.clear();
+  for (const int input : twin.inputs) {
+    if (input >= 0) like.inputs.push_back(operation.input(static_cast<size_t>(input)));
+  }
+  const auto distance = static_cast<size_t>(twin.next);
+  for (size_t i = static_cast<size_t>(twin.inputs[0]) + distance;
+       distance > 0 && i < operation.inputs.size(); i += distance) {
+    like.inputs.push_back(operation.inputs[i]);
+  }
+  const bool is_known = like.input(0) != kNoValue && model.value(like.inputs[0]).has_shape;
+  if (!is_known) return {std::vector<onnx::TypeProto>(operation.outputs.size()), ""};
+  const bool has_channels_last =
+      operation.type() == "NhwcMaxPool" || IntAttribute(*operation.node, "channels_last", 0) != 0;
+  onnx::TypeProto first = model.value(like.inputs[0]).type;
+  auto* dims = first.mutable_tensor_type()->mutable_shape()->mutable_dim();
+  for (int axis = dims->size() - 1; axis > 1; --axis) dims->SwapElements(axis, axis - 1);
+  InferredTypes inferred = InferByRule(model, like, has_channels_last ? &first : nullptr);
+  if (inferred.outputs.empty() || !IsFullTensor(inferred.outputs[0])) return inferred;
+  auto& type = *inferred.outputs[0].mutable_tensor_type();
+  auto* made = type.mutable_shape()->mutable_dim();
+  for (int axis = 1; has_channels_last && axis + 1 < made->size(); ++axis) {
+    made->SwapElements(axis, axis + 1);
+  }
+  const bool is_float = operation.type() == "QGemm" && operation.input(kScaleOfGemm) == kNoValue;
+  if (is_float) type.set_elem_type(TensorProto::FLOAT);
+  return inferred;
 }
 
 }  // namespace
@@ -199,36 +269,16 @@ bool IsFullTensor(const onnx::TypeProto& type) {
 }
 
 InferredTypes InferTypes(const Model::Impl& model, const ModelOperation& operation) {
-  InferredTypes inferred;
-  inferred.outputs.resize(operation.outputs.size());
   const bool is_described =
       IsDescribable(operation) && GivenHintFor(model, *operation.node) != nullptr;
-  if (operation.schema == nullptr || is_described || HasBuiltInHint(*operation.node)) {
-    inferred.fault = ContribFault(model, operation);
-    if (inferred.fault.empty()) inferred.outputs = HintedTypes(model, operation);
-    return inferred;
-  }
-  inferred.fault = AttributeFault(model, operation);
-  if (!inferred.fault.empty() || HasUntypedInput(model, operation)) return inferred;
-  NodeContext context(model, operation);
-  if (KeepsType(operation)) {
-    AddKnownShapes(model, operation, inferred.outputs);
-    return inferred;
-  }
-  const std::string what = fmt::format("the shape inference of node \"{}\" ({})",
-                                       ShortName(operation.name), ShortName(operation.type()));
-  try {
-    const UnpolledCall call(what);
-    RunRule(operation, context);
-    inferred.outputs = context.TakeOutputs();
-    inferred.fault = NegativeSizeFault(inferred.outputs);
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& fault) {
-    inferred.fault = StripKind(fault.what());
-  }
-  AddKnownShapes(model, operation, inferred.outputs);
-  CorrectCeilMode(model, operation, inferred.outputs);
+  const bool is_hinted = is_described || HasBuiltInHint(*operation.node);
+  if (operation.schema != nullptr && !is_hinted) return InferByRule(model, operation);
+  InferredTypes inferred{std::vector<onnx::TypeProto>(operation.outputs.size()),
+                         ContribFault(model, operation)};
+  if (!inferred.fault.empty()) return inferred;
+  const FloatTwin* twin = is_described ? nullptr : TwinOf(*operation.node);
+  if (twin != nullptr) return InferAsTwin(model, operation, *twin);
+  inferred.outputs = HintedTypes(model, operation);
   return inferred;
 }
 

@@ -182,6 +182,75 @@ TEST_CASE("quantized: weights read by an unknown operator count as stored") {
   CHECK_FALSE(IsReported(lowered, "zeros"));
 }
 
+// A step in which `node` makes "a" of the quantized "q" [2,4,5,6], or of "f", its rows.
+onnx::ModelProto QuantizedStep(const std::string& node) {
+  onnx::ModelProto proto = ParseGraph(
+      "g (float[2,4,5,6] x0) => (float[] y) <float w = {2}, float v = {2}, float s = {0.5}, "
+      "uint8 z = {3}, uint8[5,1] c = {1,2,3,4,5}, uint8[4] o = {1,2,3,4}, "
+      "bool[1,4,1,1] b = {1,0,1,0}> { x = Mul(x0, w) q = QuantizeLinear(x, s, z) f = Flatten(q) "
+      "a = com.microsoft." +
+      node + " i = Cast<to = 1>(a) y = Mul(i, v) }");
+  auto& type = *proto.mutable_graph()->mutable_output(0)->mutable_type()->mutable_tensor_type();
+  type.clear_shape();
+  AddWeight(proto, "k", onnx::TensorProto::UINT8, {7, 6, 3, 3});
+  AddWeight(proto, "m", onnx::TensorProto::UINT8, {7, 120});
+  return proto;
+}
+
+// The sizes are those that ONNX Runtime 1.32 computes on a CPU, which has no QLinearReduceMean.
+TEST_CASE("quantized: ONNX Runtime's operators on integers have shapes, and no gradients") {
+  struct Row {
+    const char* node;
+    int64_t bytes;
+  };
+  for (const Row& row :
+       {Row{"QLinearAdd(q, s, z, c, s, z, s, z)", 240},
+        Row{"QLinearMul(c, s, z, q, s, z, s, z)", 240}, Row{"QLinearSigmoid(q, s, z, s, z)", 240},
+        Row{"QLinearLeakyRelu<alpha = 0.1>(q, s, z, s, z)", 240},
+        Row{"QLinearSoftmax<axis = 1, opset = 13>(q, s, z, s, z)", 240},
+        Row{"QLinearGlobalAveragePool(q, s, z, s, z)", 2 * 4},
+        Row{"QLinearGlobalAveragePool<channels_last = 1>(q, s, z, s, z)", 2 * 6},
+        Row{"QLinearAveragePool<kernel_shape = [2, 2], strides = [2, 2]>(q, s, z, s, z)", 48},
+        Row{"QLinearAveragePool<kernel_shape = [3, 4], strides = [3, 4], ceil_mode = 1>"
+            "(q, s, z, s, z)",
+            2 * 4 * 2 * 2},
+        Row{"QLinearAveragePool<kernel_shape = [3, 1], channels_last = 1>(q, s, z, s, z)",
+            2 * 2 * 5 * 6},
+        Row{"QLinearConcat<axis = 1>(s, z, q, s, z, q, s, z, q, s, z)", 3 * 240},
+        Row{"QLinearReduceMean<axes = [2, 3], keepdims = 0>(q, s, z, s, z)", 2 * 4},
+        Row{"QLinearWhere(b, q, s, z, c, s, z, s, z)", 240},
+        Row{"QLinearConv<channels_last = 1>(q, s, z, k, s, z, s, z)", 2 * 2 * 3 * 7},
+        Row{"NhwcMaxPool<kernel_shape = [2, 2]>(q)", 2 * 3 * 4 * 6},
+        Row{"QGemm<transB = 1>(f, s, z, m, s, z, , s, z)", 2 * 7},
+        Row{"QGemm<transB = 1>(f, s, z, m, s, z)", 2 * 7 * 4}}) {
+    CAPTURE(std::string(row.node));
+    const ModelGraph lowered = LowerProto(QuantizedStep(row.node));
+    const auto& tensors = lowered.graph.tensors();
+    const auto made = std::find_if(tensors.begin(), tensors.end(),
+                                   [](const Tensor& tensor) { return tensor.name == "a"; });
+    REQUIRE(made != tensors.end());
+    CHECK(made->bytes == Bytes(row.bytes));
+    CHECK_FALSE(made->requires_grad);
+    CHECK(lowered.graph.constants().parameter_gradients == Bytes(4));  // Of "v" alone.
+    CHECK(std::none_of(lowered.warnings.begin(), lowered.warnings.end(), [](const auto& warning) {
+      return warning.find("unknown") != std::string::npos;
+    }));
+  }
+}
+
+TEST_CASE("quantized: operators on integers that contradict themselves are refused") {
+  for (const char* const node :
+       {"QLinearAdd(q, s, z, o, s, z, s, z)", "QLinearConcat<axis = 4>(s, z, q, s, z, q, s, z)",
+        "QLinearConcat(s, z, q, s, z)", "QLinearConv(q, s, z, k, s, z, s, z)",
+        "QLinearConv<channels_last = 1>(f, s, z, k, s, z, s, z)",
+        "QLinearAveragePool<kernel_shape = [9, 9]>(q, s, z, s, z)",
+        "QLinearReduceMean<axes = 2>(q, s, z, s, z)", "QGemm(f, s, z, m, s, z)"}) {
+    CAPTURE(std::string(node));
+    CheckFails(LoadProto(QuantizedStep(node)), ErrorCode::kInvalidInput,
+               "invalid operands or attributes");
+  }
+}
+
 TEST_CASE("quantized: zero points count without a warning, booleans and indices not at all") {
   const ModelGraph lowered = LowerText(
       "g (float[4,2] x) => (float[4,2] y) <float[2] w = {1,2}, uint8 zero = {3}, float s = {0.5}, "

@@ -206,8 +206,11 @@ Result<Done> CheckPastPair(const OpSpec& spec, size_t keys, size_t values) {
 }
 
 Result<Done> ValidateAttention(const OpSpec& spec) {
-  constexpr size_t kInput = 0, kWeights = 1, kBias = 2, kPast = 4;
+  constexpr size_t kInput = 0, kWeights = 1, kBias = 2;
+  const bool is_quantized = spec.type.ends_with("QAttention");
+  const size_t past = is_quantized ? 8 : 4;
   CKPLAN_RETURN_IF_ERROR(RequireInputs(spec, {kInput, kWeights}));
+  if (is_quantized) CKPLAN_RETURN_IF_ERROR(RequireInputs(spec, {kBias, 3, 4}));
   CKPLAN_RETURN_IF_ERROR(RequireRank(spec, kInput, 3));
   CKPLAN_RETURN_IF_ERROR(RequireRank(spec, kWeights, 2));
   CKPLAN_ASSIGN_OR_RETURN(const int64_t heads, PositiveAttribute(spec, "num_heads"));
@@ -238,9 +241,9 @@ Result<Done> ValidateAttention(const OpSpec& spec) {
   CKPLAN_ASSIGN_OR_RETURN(const int64_t size, HeadSize(spec, "its queries", sizes[0], heads));
   CKPLAN_RETURN_IF_ERROR(HeadSize(spec, "its values", sizes[2], heads));
   CKPLAN_RETURN_IF_ERROR(CheckDims(spec, kBias, "its bias", {w[1]}));
-  if (!spec.input(kPast).is_present) return Done{};
-  CKPLAN_RETURN_IF_ERROR(RequireRank(spec, kPast, 5));
-  return CheckDims(spec, kPast, "its past", {2, x[0], heads, spec.input(kPast).dims[3], size});
+  if (!spec.input(past).is_present) return Done{};
+  CKPLAN_RETURN_IF_ERROR(RequireRank(spec, past, 5));
+  return CheckDims(spec, past, "its past", {2, x[0], heads, spec.input(past).dims[3], size});
 }
 
 // The sizes of a MultiHeadAttention's keys and values, in any of its input formats.
@@ -450,6 +453,21 @@ Result<Done> ValidateMatMulIntegerToFloat(const OpSpec& spec) {
   return ValidateIntegerProduct(spec, 3, 6);
 }
 
+Result<Done> ValidateQuantizedConv(const OpSpec& spec) {
+  constexpr size_t kWeights = 3;
+  CKPLAN_RETURN_IF_ERROR(RequireInputs(spec, {0, kWeights}));
+  const Dims& x = spec.input(0).dims;
+  const Dims& w = spec.input(kWeights).dims;
+  if (x.size() < 3) return RequireRank(spec, 0, 4);
+  CKPLAN_RETURN_IF_ERROR(RequireRank(spec, kWeights, x.size()));
+  const int64_t channels = spec.Int("channels_last", 0) != 0 ? x.back() : x[1];
+  const int64_t group = spec.Int("group", 1);
+  if (group >= 1 && channels % group == 0 && channels / group == w[1]) return Done{};
+  return InvalidOp(spec, fmt::format("its input has {} channels, and its weight {} in each of {} "
+                                     "groups",
+                                     channels, w[1], group));
+}
+
 // ---- The table ----
 
 struct ContribRow {
@@ -477,6 +495,9 @@ constexpr ContribRow kContribRows[] = {
     {"MatMulIntegerToFloat", ValidateMatMulIntegerToFloat},
     {"MatMulNBits", ValidateNBits},
     {"MultiHeadAttention", ValidateMultiHeadAttention},
+    {"QAttention", ValidateAttention},
+    {"QEmbedLayerNormalization", ValidateEmbedLayerNorm},
+    {"QLinearConv", ValidateQuantizedConv},
     {"QuickGelu", ValidateActivation},
     {"RotaryEmbedding", ValidateRotary},
     {"SimplifiedLayerNormalization", ValidateTwoInputs},
