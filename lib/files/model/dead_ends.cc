@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "lib/files/model/bind_dims.h"
@@ -140,6 +141,26 @@ std::vector<std::string> TrainableEnds(const Model::Impl& model, const DeadEnds&
   for (const auto& node : model.proto->graph().node()) {
     names.insert(node.output().begin(), node.output().end());
   }
+  // Exporters put views before NMS: the value that they show is an end already.
+  const auto viewed = [&](ValueIndex value) {
+    const ModelValue& view = model.value(value);
+    if (view.producer < 0) return kNoValue;
+    const ModelOperation& producer = model.operations[static_cast<size_t>(view.producer)];
+    const ValueIndex input = producer.input(0);
+    if (input == kNoValue) return kNoValue;
+    const bool is_same =
+        producer.type() == "Cast" && model.value(input).elem_type == view.elem_type;
+    return is_same || RuleOf(producer.type()).kind == OpKind::kView ? input : kNoValue;
+  };
+  std::set<ValueIndex> shown;
+  std::copy_if(ends.begin(), ends.end(), std::inserter(shown, shown.end()), [&](ValueIndex end) {
+    return names.contains(model.value(end).name) || model.main_names.contains(end);
+  });
+  std::erase_if(ends, [&](ValueIndex end) {
+    ValueIndex value = viewed(end);
+    while (value != kNoValue && !shown.contains(value)) value = viewed(value);
+    return value != kNoValue;
+  });
   std::vector<std::string> found;
   for (const ValueIndex end : ends) {
     std::string name = model.value(end).name;

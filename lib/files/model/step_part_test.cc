@@ -81,6 +81,18 @@ TEST_CASE("outputs: an output behind an unknown operator is left out, if another
   CHECK(Mentions(model->warnings(), "cannot be trained: outputs \"best\", \"strange\""));
 }
 
+// Exporters read boxes as they are, and as views before NMS.
+TEST_CASE("outputs: a view of a place to end is not named beside it") {
+  const Result<Model> model = LoadProto(
+      WithWeights("h (float[N,16] x) => (float[K] strange) <float[16,8] w, int64[1] "
+                  "first = {0}> { l = MatMul(x, w) u = Unsqueeze(l, first) c = Cast<to = 1>(u) "
+                  "r = Relu(l) strange = acme.Guess(c, l, r) }"),
+      BatchOf(4));
+  REQUIRE_FALSE(model.ok());
+  REQUIRE(model.error().remedy.settings.size() == 1);
+  CHECK(model.error().remedy.settings[0].value == "l,r");
+}
+
 TEST_CASE("outputs: a model without a trainable output is refused, and the place to end is named") {
   const Result<Model> model = LoadProto(WithWeights(kHead), BatchOf(4));
   CheckFails(model, ErrorCode::kInvalidInput, "Guess of acme");
