@@ -19,8 +19,7 @@ void AddApplyOptions(CommandLine& line, Options& options) {
             &options.emits);
   options.request.Add(line, "cost_model");
   options.request.Add(line, "workspaces");
-  AddMemoryOption(line, options);
-  AddScreenOptions(line, options);
+  AddCommonOptions(line, options);
 }
 
 Result<ExitCode> RunApply(const Options& options, const Screen& screen) {

@@ -479,8 +479,7 @@ void AddCheckOptions(CommandLine& line, Options& options) {
     const CommandLine::Section deprecated(line, CommandLine::kDeprecated);
     line.Choice("--annotate", {"none", "github", "gitlab", "junit"}, "use -f", &options.annotate);
   }
-  AddMemoryOption(line, options);
-  AddScreenOptions(line, options);
+  AddCommonOptions(line, options);
 }
 
 Result<ExitCode> RunCheck(const Options& options, const Screen& screen) {

@@ -318,8 +318,7 @@ void AddCompareOptions(CommandLine& line, Options& options) {
   line.Value("-o,--output", "FILE", "write the JSON there; - is standard output", &options.output);
   line.Choice("-f,--format", {"text", "json", "md", "csv", "latex"}, "format of the table",
               &options.format);
-  AddMemoryOption(line, options);
-  AddScreenOptions(line, options);
+  AddCommonOptions(line, options);
   line.Flag("-v,--verbose", "show solve times even if the output isn't a terminal",
             &options.is_verbose);
 }

@@ -212,8 +212,7 @@ void AddDiffOptions(CommandLine& line, Options& options) {
             fmt::format("write both plans as {}", EmitterNames(EmitSubject::kTwoPlans, " or ")),
             &options.emits);
   line.Choice("-f,--format", {"text", "json", "md"}, "output format", &options.format);
-  AddMemoryOption(line, options);
-  AddScreenOptions(line, options);
+  AddCommonOptions(line, options);
   line.Flag("-v,--verbose", "show every changed node", &options.is_verbose);
 }
 

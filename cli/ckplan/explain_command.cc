@@ -75,8 +75,7 @@ void AddExplainOptions(CommandLine& line, Options& options) {
   options.request.Add(line, "workspaces");
   line.Flag("-v,--verbose", "show all rows, not just the largest", &options.is_verbose);
   line.Choice("-f,--format", {"text", "json"}, "output format", &options.format);
-  AddMemoryOption(line, options);
-  AddScreenOptions(line, options);
+  AddCommonOptions(line, options);
 }
 
 Result<ExitCode> RunExplain(const Options& options, const Screen& screen) {

@@ -129,12 +129,10 @@ void AddFitOptions(CommandLine& line, Options& options) {
                       "size of a dimension; the one without a size is fitted");
   options.request.Add(line, RequestFlags::Group::kConstraints);
   options.request.Add(line, RequestFlags::Group::kReading);
-  line.Value("--time-limit", "TIME", "give up after 60s, 500ms, 5min (exit code 5)",
-             &options.time_limit);
+  AddTimeLimitOption(line, options);
   line.Value("-o,--output", "FILE", "write the JSON there; - is standard output", &options.output);
   line.Choice("-f,--format", {"text", "json", "md", "csv"}, "output format", &options.format);
-  AddMemoryOption(line, options);
-  AddScreenOptions(line, options);
+  AddCommonOptions(line, options);
   line.Flag("-v,--verbose", "explain why the model takes no larger size", &options.is_verbose);
 }
 

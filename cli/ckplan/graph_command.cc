@@ -26,8 +26,7 @@ void AddGraphOptions(CommandLine& line, Options& options) {
             fmt::format("write it as {}", EmitterNames(EmitSubject::kGraph, " or ")),
             &options.emits);
   line.Choice("-f,--format", {"json", "dot"}, "format of the file that -o writes", &options.format);
-  AddMemoryOption(line, options);
-  AddScreenOptions(line, options);
+  AddCommonOptions(line, options);
 }
 
 Result<ExitCode> RunGraph(const Options& options, const Screen& screen) {

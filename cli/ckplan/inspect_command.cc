@@ -215,8 +215,7 @@ void AddInspectOptions(CommandLine& line, Options& options) {
   options.request.Add(line, "memory", "", "exit with 1 if training needs more: 8GiB, rtx4090");
   options.request.Add(line, "reserve");
   line.Choice("-f,--format", {"text", "json", "md", "csv"}, "output format", &options.format);
-  AddMemoryOption(line, options);
-  AddScreenOptions(line, options);
+  AddCommonOptions(line, options);
 }
 
 namespace {

@@ -149,8 +149,7 @@ void AddModulesOptions(CommandLine& line, Options& options) {
   options.request.Add(line, "cost_model");
   options.request.Add(line, "workspaces");
   line.Choice("-f,--format", {"text", "json"}, "output format", &options.format);
-  AddMemoryOption(line, options);
-  AddScreenOptions(line, options);
+  AddCommonOptions(line, options);
 }
 
 Result<ExitCode> RunModules(const Options& options, const Screen& screen) {

@@ -133,19 +133,20 @@ std::string TypedArguments::NewFile(std::string_view stem) const {
   return NewJsonFile(stem, paths);
 }
 
-void AddScreenOptions(CommandLine& line, Options& options) {
-  const CommandLine::Section section(line, kGlobalSection);
-  line.Choice("--color", {"auto", "always", "never"}, "when to color text", &options.color);
-  line.Flag("-q,--quiet", "print only errors and requested output", &options.is_quiet);
-  line.Flag("--no-progress", "show no progress on a terminal", &options.has_no_progress);
-}
-
-void AddMemoryOption(CommandLine& line, Options& options) {
+void AddCommonOptions(CommandLine& line, Options& options) {
   const CommandLine::Section section(line, kGlobalSection);
   line.Value(
       "--memory-limit", "SIZE",
       "limit on the memory that ckplan itself uses (default: three quarters of what is free)",
       &options.memory_limit);
+  line.Choice("--color", {"auto", "always", "never"}, "when to color text", &options.color);
+  line.Flag("-q,--quiet", "print only errors and requested output", &options.is_quiet);
+  line.Flag("--no-progress", "show no progress on a terminal", &options.has_no_progress);
+}
+
+void AddTimeLimitOption(CommandLine& line, Options& options) {
+  line.Value("--time-limit", "TIME", "give up after 60s, 500ms, 5min (exit code 5)",
+             &options.time_limit);
 }
 
 Result<std::optional<std::chrono::milliseconds>> TimeLimitOf(const Options& options) {

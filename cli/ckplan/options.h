@@ -99,10 +99,11 @@ struct Options {
 // The heading of options that every command has, or nearly every one.
 inline constexpr std::string_view kGlobalSection = "Global";
 
-void AddScreenOptions(CommandLine& line, Options& options);  // --color, -q, --no-progress
+// Options of every command that reads files: --memory-limit, --color, -q and --no-progress.
+void AddCommonOptions(CommandLine& line, Options& options);
 
 // Limits of ckplan's commands: --time-limit, --memory-limit and Ctrl-C.
-void AddMemoryOption(CommandLine& line, Options& options);  // --memory-limit
+void AddTimeLimitOption(CommandLine& line, Options& options);
 
 // Returns the value of --time-limit, or nothing if it is not given.
 Result<std::optional<std::chrono::milliseconds>> TimeLimitOf(const Options& options);

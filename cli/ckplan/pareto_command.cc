@@ -171,13 +171,11 @@ void AddParetoOptions(CommandLine& line, Options& options) {
                       "bind a symbolic dimension: N=32,64 (repeatable)");
   options.request.Add(line, RequestFlags::Group::kConstraints);
   options.request.Add(line, RequestFlags::Group::kReading);
-  line.Value("--time-limit", "TIME", "give up after 60s, 500ms, 5min (exit code 5)",
-             &options.time_limit);
+  AddTimeLimitOption(line, options);
   line.Value("-o,--output", "FILE", "write the JSON there; - is standard output", &options.output);
   line.Choice("-f,--format", {"text", "json", "md", "csv", "svg"}, "format of what is printed",
               &options.format);
-  AddMemoryOption(line, options);
-  AddScreenOptions(line, options);
+  AddCommonOptions(line, options);
 }
 
 Result<ExitCode> RunPareto(const Options& options, const Screen& screen) {

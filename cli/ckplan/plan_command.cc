@@ -186,16 +186,14 @@ void AddPlanOptions(CommandLine& line, Options& options) {
                   &options.source);
   options.request.Add(line, RequestFlags::Group::kAlgorithm);
   options.request.Add(line, RequestFlags::Group::kPlanning);
-  line.Value("--time-limit", "TIME", "give up after 60s, 500ms, 5min (exit code 5)",
-             &options.time_limit);
+  AddTimeLimitOption(line, options);
   options.request.Add(line, RequestFlags::Group::kReading);
   line.Value("-o,--output", "FILE", "write the plan there; - is standard output", &options.output);
   line.List("--emit", "KIND=FILE",
             fmt::format("write it as {}", EmitterNames(EmitSubject::kPlan, " or ")),
             &options.emits);
   line.Choice("-f,--format", {"text", "json", "md", "csv"}, "output format", &options.format);
-  AddMemoryOption(line, options);
-  AddScreenOptions(line, options);
+  AddCommonOptions(line, options);
   line.Flag("-v,--verbose", "list everything that is recomputed; print the solve time",
             &options.is_verbose);
 }

@@ -155,10 +155,8 @@ void AddReportOptions(CommandLine& line, Options& options) {
   line.Flag("--no-pareto",
             "leave out the curve of memory against time, which takes seconds to compute",
             &options.has_no_pareto);
-  line.Value("--time-limit", "TIME", "give up after 60s, 500ms, 5min (exit code 5)",
-             &options.time_limit);
-  AddMemoryOption(line, options);
-  AddScreenOptions(line, options);
+  AddTimeLimitOption(line, options);
+  AddCommonOptions(line, options);
 }
 
 Result<ExitCode> RunReport(const Options& options, const Screen& screen) {
