@@ -93,6 +93,7 @@ constexpr OpRow kUnaryMathOps[] = {
     {"Exp", PrepareUnary<scalar::Exp<VectorMath>>},
     {"Sqrt", PrepareUnary<scalar::Sqrt>},
     {"Reciprocal", PrepareUnary<scalar::Reciprocal>},
+    {"Rsqrt", PrepareUnary<scalar::Rsqrt>},
     {"Tan", PrepareUnary<scalar::Tan>},
     {"Log", PrepareUnary<scalar::Log>},
     {"Abs", PrepareNumber<scalar::Magnitude, PrepareUnary<scalar::Abs>>},
