@@ -81,8 +81,11 @@ TextTable ModulesTable(const Plan& plan, const ModulePlan& found) {
 // A sentence on the cost of wrapping whole modules.
 std::string VerdictText(const Plan& plan, const ModulePlan& found) {
   if (!found.fits()) {
-    return fmt::format("no set of modules fits in {}; the best found needs {} more",
-                       HumanBytes(found.budget), HumanBytes(found.peak - found.budget));
+    return fmt::format(
+        "no set of modules fits in {}; the best found needs {} more; --for finds a plan that "
+        "another runtime can run: {}",
+        HumanBytes(found.budget), HumanBytes(found.peak - found.budget),
+        fmt::join(RuntimeKindNames(), ", "));
   }
   if (found.modules.empty()) {
     return fmt::format("no module needs wrapping: the step fits in {} as it is",

@@ -50,6 +50,7 @@ struct PlainUnary {
 // The variable v is x or y, depending on the second argument.
 CKPLAN_UNARY(Sqrt, kOutput, sqrtf(x), 0.5F / v);
 CKPLAN_UNARY(Reciprocal, kOutput, 1 / x, -v* v);
+CKPLAN_UNARY(Rsqrt, kOutput, 1 / sqrtf(x), -0.5F * v * v * v);
 CKPLAN_UNARY(Tan, kOutput, tanf(x), 1 + v * v);
 CKPLAN_UNARY(Log, kInput, logf(x), 1 / v);
 CKPLAN_UNARY(Abs, kInput, fabsf(x), v > 0 ? 1.0F : v < 0 ? -1.0F : 0.0F);
@@ -364,6 +365,7 @@ inline constexpr typename K::Row kUnaryMath[] = {
     {"Exp", K::template kUnary<Exp<typename K::Math>>},
     {"Sqrt", K::template kUnary<Sqrt>},
     {"Reciprocal", K::template kUnary<Reciprocal>},
+    {"Rsqrt", K::template kUnary<Rsqrt>},
     {"Tan", K::template kUnary<Tan>},
     {"Log", K::template kUnary<Log>},
     {"Abs", K::template kNumber<Magnitude, Abs>},

@@ -85,12 +85,27 @@ double LogSumExp(Group g) {
   return std::log(sum) + max;
 }
 
+double MeanSquare(Group g) {
+  const double mean = Mean(g);
+  double sum = 0;
+  for (const double x : g) sum += (x - mean) * (x - mean);
+  return sum / static_cast<double>(g.size());
+}
+
+void Variance(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  Reduce<MeanSquare>(spec, inputs, outputs);
+  const auto size = static_cast<double>(inputs[0].size()) / static_cast<double>(outputs[0].size());
+  const auto correction = static_cast<double>(spec.Int("correction", 1));
+  for (double& variance : outputs[0].values) variance *= size / (size - correction);
+}
+
 constexpr FunctionRow kReduceReferences[] = {
     {"ReduceSum", Reduce<Sum>},       {"ReduceMean", Reduce<Mean>},
     {"ReduceMax", Reduce<Max>},       {"ReduceMin", Reduce<Min>},
     {"ReduceProd", Reduce<Prod>},     {"ReduceL1", Reduce<L1>},
     {"ReduceL2", Reduce<L2>},         {"ReduceSumSquare", Reduce<SumSquare>},
     {"ReduceLogSum", Reduce<LogSum>}, {"ReduceLogSumExp", Reduce<LogSumExp>},
+    {"ReduceVariance", Variance},
 };
 
 constexpr CaseRow kReduceCases[] = {
@@ -136,6 +151,9 @@ constexpr CaseRow kReduceCases[] = {
     {"ReduceL2@11", "f2x3x4 -> f2x3", "axes=[-1] keepdims=0"},
     {"ReduceSumSquare", "f2x3x4 i1=[1] -> f2x1x4", "", 1e-4},
     {"ReduceLogSum", "f2x3x4(0.2..2) i1=[1] -> f2x1x4"},
+    {"ReduceVariance", "f2x3x4 i1=[1] -> f2x1x4"},
+    {"ReduceVariance", "f7x600x19 i2=[0,2] -> f600", "keepdims=0 correction=0", 1e-4},
+    {"ReduceVariance", "f5x1100 i1=[-1] -> f5x1", "", 1e-4},
     {"ReduceLogSumExp", "f2x3x4 i1=[1] -> f2x1x4"},
     {"ReduceLogSumExp", "f2x3x4(200..300) i1=[2] -> f2x3x1"},
     {"ReduceLogSumExp", "f2x3x4 -> fs", "keepdims=0"},

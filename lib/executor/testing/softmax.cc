@@ -110,12 +110,57 @@ void Loss(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> 
   if (reduction == "mean") outputs[0][0] = loss / weight;
 }
 
+void PointwiseLoss(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  const std::string function = spec.String("function", "");
+  const std::string reduction = spec.String("reduction", "mean");
+  const double threshold = spec.Float("threshold", 1);
+  const auto repeated = [&](size_t input, int64_t i) {
+    if (inputs.size() <= input || !inputs[input].is_present) return 1.0;
+    return inputs[input][i % inputs[input].size()];
+  };
+  double sum = 0;
+  for (int64_t i = 0; i < inputs[0].size(); ++i) {
+    const double x = inputs[0][i], t = inputs[1][i], z = std::abs(x - t), d = threshold;
+    double loss = z * z;
+    if (function == "huber_loss") loss = z < d ? z * z / 2 : d * (z - d / 2);
+    if (function == "smooth_l1_loss") loss = z < d ? z * z / 2 / d : z - d / 2;
+    if (function == "soft_margin_loss") loss = std::log(1 + std::exp(-t * x));
+    const bool has_scores = function == "binary_cross_entropy_with_logits";
+    if (has_scores || function == "binary_cross_entropy") {
+      const double p = has_scores ? 1 / (1 + std::exp(-x)) : x;
+      loss = -(repeated(3, i) * t * std::log(p) + (1 - t) * std::log(1 - p));
+    }
+    loss *= repeated(2, i);
+    sum += loss;
+    if (reduction == "none") outputs[0][i] = loss;
+  }
+  if (reduction == "sum") outputs[0][0] = sum;
+  if (reduction == "mean") outputs[0][0] = sum / static_cast<double>(inputs[0].size());
+}
+
 constexpr FunctionRow kLossReferences[] = {
+    {"PointwiseLoss", PointwiseLoss},
     {"SoftmaxCrossEntropyLoss", Loss},
     {"NegativeLogLikelihoodLoss", Loss},
 };
 
 constexpr CaseRow kLossCases[] = {
+    {"PointwiseLoss", "f3x5 f3x5 -> fs", "function='mse_loss'"},
+    {"PointwiseLoss", "f3x5 f3x5* -> f3x5", "function='mse_loss' reduction='none'"},
+    {"PointwiseLoss", "f30x50 f30x50* -> fs", "function='mse_loss'"},
+    {"PointwiseLoss", "f3x5 f3x5 -> fs", "function='huber_loss' threshold=0.7"},
+    {"PointwiseLoss", "f3x5 f3x5* -> fs",
+     "function='smooth_l1_loss' threshold=0.4 reduction='sum'"},
+    {"PointwiseLoss", "f3x5 f3x5* -> f3x5", "function='smooth_l1_loss' reduction='none'"},
+    {"PointwiseLoss", "f3x5 f3x5* -> fs", "function='soft_margin_loss'"},
+    {"PointwiseLoss", "f3x5(0.1..0.9) f3x5*(0..1) f5*(0.5..2) -> fs",
+     "function='binary_cross_entropy'"},
+    {"PointwiseLoss", "f3x5(0.1..0.9) f3x5*(0..1) -> fs",
+     "function='binary_cross_entropy' reduction='sum'"},
+    {"PointwiseLoss", "f3x5 f3x5*(0..1) f3x5*(0.5..2) f5*(0.5..2) -> fs",
+     "function='binary_cross_entropy_with_logits'"},
+    {"PointwiseLoss", "f3x5 f3x5*(0..1) -> f3x5",
+     "function='binary_cross_entropy_with_logits' reduction='none'"},
     {"SoftmaxCrossEntropyLoss", "f3x5 i3@[4,0,2] -> fs"},
     {"SoftmaxCrossEntropyLoss", "f3x5 i3@[4,0,2] -> fs f3x5"},
     {"SoftmaxCrossEntropyLoss", "f3x5 i3@[4,0,2] f5*(0.5..2) -> fs f3x5", "reduction='mean'"},

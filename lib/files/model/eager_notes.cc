@@ -137,8 +137,12 @@ class NoteReader {
 
 }  // namespace
 
+bool HasEagerNotes(const Model::Impl& model) {
+  return !NoteOf(model.proto->graph(), kHasNotes).empty();
+}
+
 void ReadEagerNotes(Model::Impl& model) {
-  if (NoteOf(model.proto->graph(), kHasNotes).empty()) return;
+  if (!HasEagerNotes(model)) return;
   model.tells_in_place = true;
   NoteReader(model).Read();
 }

@@ -18,4 +18,7 @@ namespace ckplan {
 // makes and saves a copy. Only for PyTorch's autograd.
 void ReadEagerNotes(Model::Impl& model);
 
+// True if ckplan.torch.export wrote the file.
+bool HasEagerNotes(const Model::Impl& model);
+
 }  // namespace ckplan

@@ -1,5 +1,6 @@
 #include "lib/files/model/origin.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "lib/files/model/module_calls.h"
@@ -9,6 +10,7 @@ namespace ckplan {
 namespace {
 
 constexpr std::string_view kFxNode = "pkg.torch.onnx.fx_node";
+constexpr std::string_view kOriginNote = "ckplan.origin";
 constexpr std::string_view kScopesOfNode = "pkg.torch.onnx.name_scopes";
 constexpr std::string_view kStackTrace = "pkg.torch.onnx.stack_trace";
 constexpr std::string_view kTarget = "[target=";
@@ -42,7 +44,15 @@ Origin ReadScopes(const onnx::NodeProto& node) {
   return {scopes->back(), classes.back()};
 }
 
+// Reads "huber_loss aten.huber_loss.default", which ckplan.torch.export notes.
+Origin ReadNote(std::string_view text) {
+  const size_t space = text.find(' ');
+  if (space == text.npos) return {};
+  return {std::string(text.substr(0, space)), std::string(text.substr(space + 1))};
+}
+
 Origin OriginOfNode(const onnx::NodeProto& node) {
+  if (Origin noted = ReadNote(MetadataOf(node, kOriginNote)); noted.is_known()) return noted;
   Origin origin = ReadFxNode(MetadataOf(node, kFxNode));
   return origin.is_known() ? origin : ReadScopes(node);
 }
@@ -61,11 +71,29 @@ Origin OriginOf(const Model::Impl& model, const ModelOperation& operation) {
   return OriginOfNode(graph.node(operation.file_node));
 }
 
-bool TraceHas(const Model::Impl& model, const ModelOperation& operation, std::string_view text) {
+namespace {
+
+std::string_view TraceOf(const Model::Impl& model, const ModelOperation& operation) {
   const onnx::GraphProto& graph = model.proto->graph();
-  if (operation.file_node >= graph.node_size()) return false;
-  const std::string_view trace = MetadataOf(graph.node(operation.file_node), kStackTrace);
+  if (operation.file_node >= graph.node_size()) return {};
+  return MetadataOf(graph.node(operation.file_node), kStackTrace);
+}
+
+}  // namespace
+
+bool TraceHas(const Model::Impl& model, const ModelOperation& operation, std::string_view text) {
+  const std::string_view trace = TraceOf(model, operation);
   return trace.find(text) != trace.npos;
+}
+
+bool AreFromOneLine(const Model::Impl& model, const std::vector<size_t>& operations) {
+  if (operations.empty()) return false;
+  const std::string_view first = TraceOf(model, model.operations[operations[0]]);
+  return std::all_of(operations.begin(), operations.end(), [&](size_t i) {
+    const ModelOperation& operation = model.operations[i];
+    if (first.empty() && OriginOf(model, operation).is_known()) return false;
+    return TraceOf(model, operation) == first;
+  });
 }
 
 std::optional<Origin> CommonOrigin(const Model::Impl& model,

@@ -12,29 +12,28 @@
 #include "lib/files/model/attention_pattern.h"
 #include "lib/files/model/facts.h"
 #include "lib/files/model/operation_edits.h"
+#include "lib/files/model/operation_patterns.h"
 #include "lib/files/model/origin.h"
+#include "lib/files/model/pointwise_loss.h"
 #include "lib/problem/ops/elementwise.h"
+#include "lib/problem/ops/reduce.h"
 #include "lib/problem/ops/softmax.h"
 
 namespace ckplan {
 
 namespace {
 
-constexpr double kTolerance = 1e-4;           // Relative; exporters round to float32.
 constexpr int64_t kOpsetOfChannelScale = 21;  // GroupNormalization with a scale for each channel.
 constexpr size_t kMaxFactors = 4;
 
-bool IsNear(double number, double expected) {
-  return std::abs(number - expected) <= kTolerance * std::abs(expected);
-}
-
-class Restorer {
+class Restorer : private OperationPatterns {
  public:
   Restorer(Model::Impl& model, Autograd autograd)
-      : model_(model),
+      : OperationPatterns(model),
+        model_(model),
         autograd_(autograd),
-        facts_(FindFacts(model)),
-        readers_(model, facts_),
+        facts_(facts()),
+        readers_(readers()),
         made_(model) {}
 
   void RestoreAll() {
@@ -43,11 +42,18 @@ class Restorer {
       const ModelOperation& operation = model_.operations[i];
       if (!operation.is_standard() || !own.is_live || !own.is_batch) continue;
       const std::string& type = operation.type();
+      if (RestoreLoss(i)) continue;
       if (type == "Mul") {
         static_cast<void>(RestoreGated(i) || RestoreGelu(i) || RestoreElu(i) || RestoreMasked(i) ||
                           RestoreSquare(i));
       } else if (type == "Div") {
-        RestoreGelu(i);
+        static_cast<void>(RestoreGelu(i) || RestoreVariance(i));
+      } else if (type == "ReduceMean") {
+        RestoreVariance(i);
+      } else if (type == "Log") {
+        RestoreLogSigmoid(i);
+      } else if (type == "Reciprocal") {
+        RestoreRsqrt(i);
       } else if (type == "Where") {
         static_cast<void>(RestoreSoftplus(i) || DropGuard(i));
       } else if (type == "Add") {
@@ -65,27 +71,6 @@ class Restorer {
   }
 
  private:
-  const Dims& DimsOf(ValueIndex value) const { return model_.value(value).dims; }
-
-  size_t IndexOf(const ModelOperation& operation) const {
-    return static_cast<size_t>(&operation - model_.operations.data());
-  }
-
-  // Returns the operation that produces the value, if it has this type.
-  const ModelOperation* ProducerOfType(ValueIndex value, std::string_view type) const {
-    if (value == kNoValue || model_.value(value).source != ModelValue::Source::kOperation) {
-      return nullptr;
-    }
-    const auto& producer = model_.operations[static_cast<size_t>(model_.value(value).producer)];
-    return producer.is_standard() && producer.type() == type ? &producer : nullptr;
-  }
-
-  // Like ProducerOfType, for a value that only the operation `reader` reads.
-  const ModelOperation* OwnProducer(ValueIndex value, std::string_view type, size_t reader) const {
-    const ModelOperation* producer = ProducerOfType(value, type);
-    return producer != nullptr && readers_.OnlyOf(value) == reader ? producer : nullptr;
-  }
-
   // ---- Replacing ------------------------------------------------------------------------------
 
   // Replaces the last of the operations by `node`, which stands for all of them, unless the file
@@ -102,19 +87,6 @@ class Restorer {
     model_.restored.push_back(std::move(restored));
     made_.Replace(target, std::move(node), std::move(inputs), opset);
     return true;
-  }
-
-  static onnx::NodeProto NodeOfType(std::string_view type) {
-    onnx::NodeProto node;
-    node.set_op_type(std::string(type));
-    return node;
-  }
-
-  static void SetInt(onnx::NodeProto& node, const std::string& name, int64_t value) {
-    onnx::AttributeProto& attribute = *node.add_attribute();
-    attribute.set_name(name);
-    attribute.set_type(onnx::AttributeProto::INT);
-    attribute.set_i(value);
   }
 
   // ---- Activations ----------------------------------------------------------------------------
@@ -248,12 +220,7 @@ class Restorer {
     operations.push_back(IndexOf(*above));
     operations.push_back(index);
     onnx::NodeProto node = NodeOfType("Softplus");
-    if (!IsNear(scale->number, 1)) {
-      onnx::AttributeProto& factor = *node.add_attribute();
-      factor.set_name(std::string(kFactorAttribute));
-      factor.set_type(onnx::AttributeProto::FLOAT);
-      factor.set_f(static_cast<float>(scale->number));
-    }
+    if (!IsNear(scale->number, 1)) SetFloat(node, kFactorAttribute, scale->number);
     return Replace(operations, std::move(node), {x});
   }
 
@@ -297,6 +264,66 @@ class Restorer {
 
   bool IsScalar(ValueIndex value) const {
     return value != kNoValue && KnownNumber(model_, value) && DimsOf(value).empty();
+  }
+
+  // Log(Sigmoid(x)), which PyTorch computes in one operation.
+  bool RestoreLogSigmoid(size_t index) {
+    const ModelOperation& log = model_.operations[index];
+    const auto* const sigmoid = OwnProducer(log.input(0), "Sigmoid", index);
+    if (!IsTorch(autograd_) || sigmoid == nullptr) return false;
+    const Origin origin = OriginOf(model_, log);
+    const bool is_of_loss = origin.Is("aten.binary_cross_entropy_with_logits");
+    if (!origin.Is("aten.log_sigmoid") && !is_of_loss) return false;
+    onnx::NodeProto node = NodeOfType("Softplus");
+    SetFloat(node, kFactorAttribute, -1);
+    return Replace({IndexOf(*sigmoid), index}, std::move(node), {sigmoid->input(0)});
+  }
+
+  // Reciprocal(Sqrt(x))
+  bool RestoreRsqrt(size_t index) {
+    const auto* const root = OwnProducer(model_.operations[index].input(0), "Sqrt", index);
+    if (!IsTorch(autograd_) || root == nullptr) return false;
+    return Replace({IndexOf(*root), index}, NodeOfType("Rsqrt"), {root->input(0)});
+  }
+
+  // ReduceMean(Mul(d, d)) n / (n - correction), where d = Sub(x, ReduceMean(x))
+  bool RestoreVariance(size_t index) {
+    if (!IsTorch(autograd_)) return false;
+    const ModelOperation& last = model_.operations[index];
+    const auto reader = readers_.OnlyOf(last.outputs[0]);
+    const std::string origin = OriginOf(model_, last).name;
+    if (reader && OriginOf(model_, model_.operations[*reader]).name == origin) return false;
+    Product product;
+    Collect(index, product);
+    if (product.factors.size() != 1) return false;
+    const ModelOperation* const mean = ProducerOfType(product.factors[0], "ReduceMean");
+    const auto* const square =
+        mean == nullptr ? nullptr : OwnProducer(mean->input(0), "Mul", IndexOf(*mean));
+    if (square == nullptr || square->input(0) != square->input(1)) return false;
+    const ModelOperation* const difference = ProducerOfType(square->input(0), "Sub");
+    if (difference == nullptr) return false;
+    const ModelOperation* const center = ProducerOfType(difference->input(1), "ReduceMean");
+    const ValueIndex x = difference->input(0);
+    if (center == nullptr || center->input(0) != x) return false;
+    const auto elements = static_cast<double>(ElementCount(DimsOf(x)).value_or(0));
+    const auto results = static_cast<double>(ElementCount(DimsOf(mean->outputs[0])).value_or(0));
+    if (results == 0) return false;
+    const double size = elements / results;
+    const double correction = size - size / product.number;
+    if (std::abs(correction - std::round(correction)) > kTolerance * size) return false;
+    std::vector<size_t> operations = {IndexOf(*center), IndexOf(*difference), IndexOf(*square)};
+    if (product.operations.empty()) {
+      operations.push_back(index);
+    } else {
+      operations.push_back(IndexOf(*mean));
+      operations.insert(operations.end(), product.operations.begin(), product.operations.end());
+    }
+    onnx::NodeProto node = NodeOfType("ReduceVariance");
+    *node.mutable_attribute() = mean->node->attribute();
+    SetInt(node, std::string(kCorrectionAttribute), std::llround(correction));
+    std::vector<ValueIndex> inputs = mean->inputs;
+    inputs[0] = x;
+    return Replace(operations, std::move(node), std::move(inputs), mean->opset);
   }
 
   // ReduceMax or ReduceMin along one axis that was PyTorch's max or min with indices: it saves
@@ -397,6 +424,23 @@ class Restorer {
     value.bytes = Bytes(TensorBytes(elem_type, dims).value_or(0));
   }
 
+  // The formula of a loss that is one operation for PyTorch.
+  bool RestoreLoss(size_t index) {
+    if (!IsTorch(autograd_)) return false;
+    std::optional<PointwiseLoss> loss = PointwiseLossAt(*this, index);
+    if (!loss) return false;
+    RestoredOperation restored{
+        model_.operations[index].name, loss->node.op_type(), loss->origin, {}};
+    for (const size_t operation : loss->operations) {
+      const ModelOperation& part = model_.operations[operation];
+      restored.replaced.push_back(part.type());
+      std::erase_if(model_.restored, [&](const auto& before) { return before.name == part.name; });
+    }
+    model_.restored.push_back(std::move(restored));
+    made_.Replace(model_.operations[index], std::move(loss->node), std::move(loss->inputs), 0);
+    return true;
+  }
+
   // Mul(Sub(a, b), Sub(a, b)): exporters write the difference of mse_loss twice.
   bool RestoreSquare(size_t index) {
     ModelOperation& product = model_.operations[index];
@@ -492,10 +536,7 @@ class Restorer {
     if (!IsOfChannels(scale, dims) || !IsOfChannels(shift, dims)) return false;
     onnx::NodeProto node = NodeOfType("GroupNormalization");
     SetInt(node, "num_groups", groups[1]);
-    onnx::AttributeProto& epsilon = *node.add_attribute();
-    epsilon.set_name("epsilon");
-    epsilon.set_type(onnx::AttributeProto::FLOAT);
-    epsilon.set_f(static_cast<float>(FloatAttribute(*norm->node, "epsilon", 1e-5)));
+    SetFloat(node, "epsilon", FloatAttribute(*norm->node, "epsilon", 1e-5));
     const std::vector<ValueIndex> inputs = {x, VectorOf(scale, dims[1], index),
                                             VectorOf(shift, dims[1], index)};
     return Replace(operations, std::move(node), inputs, kOpsetOfChannelScale);
@@ -543,8 +584,8 @@ class Restorer {
 
   Model::Impl& model_;
   const Autograd autograd_;
-  const ModelFacts facts_;
-  const ValueReaders readers_;
+  const ModelFacts& facts_;
+  const ValueReaders& readers_;
   OperationEdits made_;
 };
 

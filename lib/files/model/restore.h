@@ -20,7 +20,13 @@
 //   Add, Sub, Mul or Div that reads an Expand                      the same, of what is expanded
 //   Mul(x, Cast(b)) of booleans that the exporter cast             Where(b, x, 0)
 //   SoftmaxCrossEntropyLoss                                        LogSoftmax,
-//   NegativeLogLikelihoodLoss
+//                                                                  NegativeLogLikelihoodLoss
+//   Log(Sigmoid(x)); Reciprocal(Sqrt(x))                           Softplus; Rsqrt
+//   ReduceMean(Square(x - ReduceMean(x))) n / (n - 1)              ReduceVariance
+//   the formula of a loss, and its mean or sum                     PointwiseLoss
+//
+// Losses are decomposed into operations before they are exported. They are restored if one line of
+// Python made all of these.
 //
 // The last operator is replaced and keeps its name and place in the file; those before it lose
 // their readers.

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -199,6 +200,134 @@ TEST_CASE("restore: an Identity that was a detach passes no gradient on") {
   };
   CHECK_FALSE(sigmoid("aten.detach.default"));
   CHECK(sigmoid("aten.alias.default"));
+}
+
+// The formulas that PyTorch's exporter writes for the losses of each element, l, of scores h and
+// targets t.
+struct LossRow {
+  std::string function;
+  std::string formula;
+  int64_t workspace;    // Of the backward of a mean, in tensors.
+  int64_t of_elements;  // The same of the losses of all elements.
+};
+
+const LossRow kLosses[] = {
+    {"huber_loss",
+     "s = Sub(h, t) z = Abs(s) c = Less(z, d) a = Mul(z, half) b = Mul(a, z) e = Sub(z, eighth) "
+     "f = Mul(e, d) l = Where(c, b, f)",
+     0, 0},
+    {"smooth_l1_loss",
+     "s = Sub(h, t) z = Abs(s) c = Less(z, d) p = Pow(z, two) a = Mul(p, half) b = Div(a, d) "
+     "e = Sub(z, eighth) l = Where(c, b, e)",
+     1, 0},
+    {"soft_margin_loss", "n = Neg(h) p = Mul(n, t) e = Exp(p) a = Add(e, one) l = Log(a)", 1, 0},
+    {"binary_cross_entropy",
+     "m = Sub(t, one) n = Neg(h) a = Add(n, one) b = Log(a) c = Max(b, low) e = Mul(m, c) "
+     "f = Log(h) k = Max(f, low) i = Mul(t, k) l = Sub(e, i)",
+     1, 0},
+    {"binary_cross_entropy_with_logits",
+     "m = Sub(one, t) a = Mul(m, h) s = Sigmoid(h) b = Log(s) l = Sub(a, b)", 1, 1},
+    {"binary_cross_entropy_with_logits",
+     "q = Sub(pw, one) r = Mul(q, t) k = Add(r, one) m = Sub(one, t) a = Mul(m, h) s = Sigmoid(h) "
+     "b = Log(s) c = Mul(k, b) l = Sub(a, c)",
+     5, 5},
+};
+
+template <typename Message>
+void AddMetadata(Message& message, const std::string& key, const std::string& value) {
+  auto& property = *message.add_metadata_props();
+  property.set_key(key);
+  property.set_value(value);
+}
+
+// Each node has an origin of its own, as after a decomposition, but those of log_sigmoid. All but
+// the first come from line 2, and the total from the line `trace`.
+ModelGraph LossOf(const LossRow& row, const std::string& total, const std::string& trace,
+                  Autograd autograd = Autograd::kTorchCuda, const std::string& noted = "") {
+  onnx::ModelProto proto = ParseGraph(
+      "g (float[2,4] x, float[2,4] t) => (float y) <float[4,4] w = "
+      "{1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7}, float[4] pw = {1,2,3,4}, float half = {0.5}, "
+      "float two = {2}, float one = {1}, float low = {-100}, float d = {0.25}, "
+      "float eighth = {0.125}> { h = MatMul(x, w) " +
+      row.formula + " " + total + " }");
+  auto& nodes = *proto.mutable_graph()->mutable_node();
+  Origins origins;
+  for (int i = 0; i < nodes.size(); ++i) {
+    const std::string own = "o" + std::to_string(i) + " aten.of" + std::to_string(i);
+    const bool is_sigmoid =
+        nodes[i].op_type() == "Sigmoid" || (i > 0 && nodes[i - 1].op_type() == "Sigmoid");
+    origins.push_back(is_sigmoid ? "log aten.log_sigmoid.default" : own);
+    AddMetadata(nodes[i], "pkg.torch.onnx.stack_trace",
+                i == 0                  ? "model.py, line 1"
+                : i + 1 == nodes.size() ? trace
+                                        : "line 2");
+  }
+  SetOrigins(proto, origins);
+  if (!noted.empty()) {
+    AddMetadata(*proto.mutable_graph(), "ckplan.eager", "1");
+    for (int i = 1; i < nodes.size(); ++i) AddMetadata(nodes[i], "ckplan.origin", noted);
+  }
+  return LowerProto(proto, Restored(autograd), autograd);
+}
+
+TEST_CASE("restore: the formula of a loss is one operation if one line of Python made it") {
+  for (const LossRow& row : kLosses) {
+    CAPTURE(row.formula);
+    const ModelGraph mean = LossOf(row, "y = ReduceMean<keepdims = 0>(l)", "line 2");
+    REQUIRE(OperatorsOf(mean) == "MatMul PointwiseLoss");
+    const Node& loss = mean.graph.nodes()[NodeId(1)];
+    CHECK(loss.backward_reads.size() == 2);
+    CHECK(loss.backward_workspace == Bytes(row.workspace * 32));
+
+    const ModelGraph apart = LossOf(row, "y = ReduceSum<keepdims = 0>(l)", "line 3");
+    CHECK(OperatorsOf(apart) == "MatMul PointwiseLoss ReduceSum");
+    CHECK(apart.graph.nodes()[NodeId(1)].backward_workspace == Bytes(row.of_elements * 32));
+    const ModelGraph minimal =
+        LossOf(row, "y = ReduceMean<keepdims = 0>(l)", "line 2", Autograd::kMinimal);
+    CHECK(OperatorsOf(minimal).find("PointwiseLoss") == std::string::npos);
+  }
+  const auto noted = [](const std::string& origin) {
+    return OperatorsOf(LossOf(kLosses[0], "y = ReduceMean<keepdims = 0>(l)", "line 2",
+                              Autograd::kTorchCuda, origin));
+  };
+  CHECK(noted("huber_loss aten.huber_loss.default") == "MatMul PointwiseLoss");
+  CHECK(noted("mine aten.add.Tensor").find("PointwiseLoss") == std::string::npos);
+  CHECK(noted("-").find("PointwiseLoss") == std::string::npos);
+  // Written by hand in two lines.
+  LossRow by_hand = kLosses[0];
+  by_hand.formula += " u = Identity(l)";
+  CHECK(OperatorsOf(LossOf(by_hand, "y = ReduceMean<keepdims = 0>(u)", "line 2")) ==
+        "MatMul PointwiseLoss ReduceMean");
+  LossRow other = kLosses[0];
+  other.formula.replace(other.formula.find("half"), 4, "two");
+  CHECK(OperatorsOf(LossOf(other, "y = ReduceMean<keepdims = 0>(l)", "line 2"))
+            .find("PointwiseLoss") == std::string::npos);
+}
+
+TEST_CASE("restore: PyTorch's var saves its input, and rsqrt its output") {
+  const std::string constants =
+      ", int64[1] axes = {1}, float n_const = {4}, float less_const = {3}";
+  const std::string spread =
+      "m = ReduceMean(h, axes) s = Sub(h, m) q = Mul(s, s) r = ReduceMean(q, axes)";
+  const auto operators = [&constants](const std::string& body, const std::string& origin,
+                                      Autograd autograd = Autograd::kTorchCuda) {
+    Origins origins(static_cast<size_t>(std::count(body.begin(), body.end(), '=')), origin);
+    if (body.find("Add") != std::string::npos) origins.back() = "add aten.add.Tensor";
+    return OperatorsOf(body, origins, autograd, constants);
+  };
+  const std::string var = "var prims.var.default";
+  CHECK(operators(spread + " p = Mul(r, n_const) v = Div(p, less_const) y = Add(v, h)", var) ==
+        "MatMul ReduceVariance Add");
+  CHECK(operators(spread + " y = Add(r, h)", var) == "MatMul ReduceVariance Add");
+  CHECK(operators(spread + " p = Mul(r, n_const) v = Div(p, less_const) y = Add(v, h)", var,
+                  Autograd::kMinimal)
+            .find("ReduceVariance") == std::string::npos);
+  CHECK(operators("r = Sqrt(h) y = Reciprocal(r)", "rsqrt aten.rsqrt.default") == "MatMul Rsqrt");
+  CHECK(operators("r = Sqrt(h) y = Reciprocal(r)", "rsqrt aten.rsqrt.default",
+                  Autograd::kMinimal) == "MatMul Sqrt Reciprocal");
+  CHECK(OperatorsOf("r = Sqrt(h) y = Reciprocal(r)",
+                    {"sqrt aten.sqrt.default", "inverse aten.reciprocal.default"},
+                    Autograd::kTorchCuda) == "MatMul Sqrt Reciprocal");
 }
 
 TEST_CASE("restore: selecting by indices adds to a copy of zeros, unlike an embedding") {

@@ -277,15 +277,15 @@ Result<Done> ValidateNot(const OpSpec& spec) {
 
 std::span<const FamilyRow> UnaryMathFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"Exp", ValidateFunction},    {"Sqrt", ValidateFunction},  {"Reciprocal", ValidateFunction},
-      {"Tan", ValidateFunction},    {"Log", ValidateFunction},   {"Abs", ValidateNumber},
-      {"Erf", ValidateFunction},    {"Sin", ValidateFunction},   {"Cos", ValidateFunction},
-      {"Asin", ValidateFunction},   {"Acos", ValidateFunction},  {"Atan", ValidateFunction},
-      {"Sinh", ValidateFunction},   {"Cosh", ValidateFunction},  {"Asinh", ValidateFunction},
-      {"Acosh", ValidateFunction},  {"Atanh", ValidateFunction}, {"Neg", ValidateNumber},
-      {"Sign", ValidateNumber},     {"Floor", ValidateFunction}, {"Ceil", ValidateFunction},
-      {"Round", ValidateFunction},  {"Not", ValidateNot},        {"IsNaN", ValidateFloatTest},
-      {"IsInf", ValidateFloatTest},
+      {"Exp", ValidateFunction},    {"Sqrt", ValidateFunction},   {"Reciprocal", ValidateFunction},
+      {"Rsqrt", ValidateFunction},  {"Tan", ValidateFunction},    {"Log", ValidateFunction},
+      {"Abs", ValidateNumber},      {"Erf", ValidateFunction},    {"Sin", ValidateFunction},
+      {"Cos", ValidateFunction},    {"Asin", ValidateFunction},   {"Acos", ValidateFunction},
+      {"Atan", ValidateFunction},   {"Sinh", ValidateFunction},   {"Cosh", ValidateFunction},
+      {"Asinh", ValidateFunction},  {"Acosh", ValidateFunction},  {"Atanh", ValidateFunction},
+      {"Neg", ValidateNumber},      {"Sign", ValidateNumber},     {"Floor", ValidateFunction},
+      {"Ceil", ValidateFunction},   {"Round", ValidateFunction},  {"Not", ValidateNot},
+      {"IsNaN", ValidateFloatTest}, {"IsInf", ValidateFloatTest},
   };
   return kRows;
 }

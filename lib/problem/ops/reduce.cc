@@ -74,6 +74,7 @@ std::span<const FamilyRow> ReduceFamily() {
       {"ReduceSumSquare", ValidateBy<ReadReduceShape>},
       {"ReduceLogSum", ValidateBy<ReadReduceShape>},
       {"ReduceLogSumExp", ValidateBy<ReadReduceShape>},
+      {"ReduceVariance", ValidateBy<ReadReduceShape>},
   };
   return kRows;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "lib/base/result.h"
@@ -20,6 +21,10 @@ struct ReduceShape {
 };
 
 Result<ReduceShape> ReadReduceShape(const OpSpec& spec);
+
+// The attribute of ReduceVariance, ckplan's own operator, PyTorch's var: squared differences from
+// the mean are divided by the number of elements less this correction.
+inline constexpr std::string_view kCorrectionAttribute = "correction";
 
 // The shape of CumSum.
 struct CumSumShape {

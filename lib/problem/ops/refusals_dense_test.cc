@@ -241,6 +241,12 @@ TEST_CASE("refusals: losses") {
       {{"SoftmaxCrossEntropyLoss", "f3x5 i3 -> fs f5x3"}, "its second output is [5,3]"},
       {{"NegativeLogLikelihoodLoss", "f3x5 i3 -> fs", "reduction='max'"}, "reduction is \"max\""},
       {{"NegativeLogLikelihoodLoss", "f3 i3 -> fs"}, "its scores have no axis of classes"},
+      {{"PointwiseLoss", "f3x5 f3x5 -> fs", "function='l1_loss'"}, "its function is not a loss"},
+      {{"PointwiseLoss", "f3x5 f3 -> fs", "function='mse_loss'"}, "its target"},
+      {{"PointwiseLoss", "f3x5 f3x5 -> f3", "function='mse_loss'"}, "its loss"},
+      {{"PointwiseLoss", "f3x5 f3x5 -> fs", "function='soft_margin_loss'"},
+       "only its prediction has a gradient",
+       kUnsupported},
   };
   CheckRefusals(rows);
 }

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string>
+
 #include "lib/problem/ops/layout.h"
 #include "lib/problem/ops/op_checks.h"
 
@@ -85,8 +88,84 @@ Result<LossShape> ReadLossShape(const OpSpec& spec) {
   return shape;
 }
 
+namespace {
+
+struct FunctionName {
+  std::string_view name;
+  PointwiseFunction function;
+  bool holds_elements;
+};
+
+constexpr FunctionName kFunctions[] = {
+    {"binary_cross_entropy", PointwiseFunction::kCrossEntropy, true},
+    {"binary_cross_entropy_with_logits", PointwiseFunction::kCrossEntropyOfScores, false},
+    {"huber_loss", PointwiseFunction::kHuber, false},
+    {"mse_loss", PointwiseFunction::kSquare, true},
+    {"smooth_l1_loss", PointwiseFunction::kSmoothL1, true},
+    {"soft_margin_loss", PointwiseFunction::kSoftMargin, true},
+};
+
+const FunctionName* FunctionOf(const OpSpec& spec) {
+  const std::string name = spec.String(kFunctionAttribute, "");
+  const auto* const found = std::find_if(std::begin(kFunctions), std::end(kFunctions),
+                                         [&name](const auto& row) { return row.name == name; });
+  return found == std::end(kFunctions) ? nullptr : found;
+}
+
+// Weights have the last axes of the prediction.
+Result<Done> RequireRepeated(const OpSpec& spec, const Operand& weights) {
+  if (!weights.is_present) return Done{};
+  const Dims& dims = spec.input(0).dims;
+  const size_t rank = std::min(weights.dims.size(), dims.size());
+  const Dims last(dims.end() - static_cast<std::ptrdiff_t>(rank), dims.end());
+  return RequireOptional(spec, weights, "its weight", last);
+}
+
+}  // namespace
+
+Result<PointwiseLossShape> ReadPointwiseLossShape(const OpSpec& spec) {
+  CKPLAN_RETURN_IF_ERROR(RequireFloatTensors(spec, 2, 1));
+  const FunctionName* const function = FunctionOf(spec);
+  if (function == nullptr) return InvalidOp(spec, "its function is not a loss of PyTorch");
+  PointwiseLossShape shape;
+  shape.function = function->function;
+  shape.threshold = static_cast<float>(spec.Float(kThresholdAttribute, 1));
+  shape.elements = spec.input(0).elements();
+  CKPLAN_ASSIGN_OR_RETURN(shape.total, ReadTotal(spec));
+  const Dims& dims = spec.input(0).dims;
+  CKPLAN_RETURN_IF_ERROR(RequireDims(spec, spec.input(1), "its target", dims));
+  CKPLAN_RETURN_IF_ERROR(RequireRepeated(spec, spec.input(2)));
+  CKPLAN_RETURN_IF_ERROR(RequireRepeated(spec, spec.input(3)));
+  if (shape.total == LossTotal::kNone) {
+    CKPLAN_RETURN_IF_ERROR(RequireDims(spec, spec.output(0), "its loss", dims));
+  } else {
+    CKPLAN_RETURN_IF_ERROR(RequireElements(spec, spec.output(0), "its loss", 1));
+  }
+  const bool trains_target = spec.input(1).has_gradient && !IsSymmetric(shape.function);
+  if (trains_target || spec.input(2).has_gradient || spec.input(3).has_gradient) {
+    return UnsupportedOp(spec, "only its prediction has a gradient");
+  }
+  return shape;
+}
+
+bool IsSymmetric(PointwiseFunction function) {
+  return function == PointwiseFunction::kSquare || function == PointwiseFunction::kHuber ||
+         function == PointwiseFunction::kSmoothL1;
+}
+
+int64_t PointwiseTemporaries(const OpSpec& spec) {
+  constexpr int64_t kOfScores = 1, kWithPositiveWeight = 5;
+  const FunctionName* const row = FunctionOf(spec);
+  if (row == nullptr) return 0;
+  if (row->function == PointwiseFunction::kCrossEntropyOfScores) {
+    return spec.input(3).is_present ? kWithPositiveWeight : kOfScores;
+  }
+  return row->holds_elements && spec.String("reduction", "mean") != "none" ? 1 : 0;
+}
+
 std::span<const FamilyRow> LossFamily() {
   static constexpr FamilyRow kRows[] = {
+      {"PointwiseLoss", ValidateBy<ReadPointwiseLossShape>},
       {"NegativeLogLikelihoodLoss", ValidateBy<ReadLossShape>},
       {"SoftmaxCrossEntropyLoss", ValidateBy<ReadLossShape>},
   };

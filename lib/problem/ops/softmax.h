@@ -42,4 +42,35 @@ struct LossShape {
 
 Result<LossShape> ReadLossShape(const OpSpec& spec);
 
+// PointwiseLoss is ckplan's own operator: a loss of PyTorch that is one operation, computed for
+// each element of a prediction and a target of the same shape, and then averaged or summed up
+// (attribute reduction). Exporters write its formula. Optional inputs 2 and 3 are the weight and
+// the positive weight of a binary cross entropy; they repeat along the leading axes.
+enum class PointwiseFunction : uint8_t {
+  kSquare,
+  kHuber,
+  kSmoothL1,
+  kSoftMargin,
+  kCrossEntropy,          // Of probabilities of two classes.
+  kCrossEntropyOfScores,  // Of scores whose sigmoid is the probability.
+};
+
+inline constexpr std::string_view kFunctionAttribute = "function";    // A name in PyTorch.
+inline constexpr std::string_view kThresholdAttribute = "threshold";  // Huber's delta, or beta.
+
+struct PointwiseLossShape {
+  PointwiseFunction function = PointwiseFunction::kSquare;
+  LossTotal total = LossTotal::kMean;
+  float threshold = 1;
+  int64_t elements = 0;
+};
+
+Result<PointwiseLossShape> ReadPointwiseLossShape(const OpSpec& spec);
+
+// True if swapping prediction and target changes only the sign of the gradients.
+bool IsSymmetric(PointwiseFunction function);
+// How many tensors of the prediction's size PyTorch needs besides the gradient of a PointwiseLoss.
+// Many means and sums keep the memory of the losses of all elements, from before backward.
+int64_t PointwiseTemporaries(const OpSpec& spec);
+
 }  // namespace ckplan

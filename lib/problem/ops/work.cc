@@ -10,6 +10,7 @@
 #include "lib/problem/ops/op_checks.h"
 #include "lib/problem/ops/op_hint.h"
 #include "lib/problem/ops/op_table.h"
+#include "lib/problem/ops/softmax.h"
 
 namespace ckplan {
 
@@ -250,11 +251,14 @@ struct ComposedGradient {
 constexpr ComposedGradient kComposedGradients[] = {
     {"Abs", 1},   {"Acos", 5}, {"Acosh", 3}, {"Asin", 4},   {"Asinh", 3}, {"Atan", 2},
     {"Atanh", 3}, {"Cos", 2},  {"Cosh", 1},  {"CumSum", 2}, {"Erf", 4},   {"Reciprocal", 2},
-    {"Sin", 1},   {"Sinh", 1}, {"Sqrt", 1},  {"Tan", 2},
+    {"Rsqrt", 2}, {"Sin", 1},  {"Sinh", 1},  {"Sqrt", 1},   {"Tan", 2},
 };
 
 // Their gradient is scattered into a copy of zeros of the input's size.
 constexpr std::string_view kScattered[] = {"GatherElements", "GatherND", "TopK"};
+
+// Their gradient is a multiple of one intermediate tensor of the input's size.
+constexpr std::string_view kScaled[] = {"ReduceL1", "ReduceVariance"};
 
 bool Contains(std::span<const std::string_view> types, std::string_view type) {
   return std::find(types.begin(), types.end(), type) != types.end();
@@ -301,7 +305,10 @@ Bytes EagerTemporaries(const OpSpec& spec) {
     return result + Bytes(SaturatingSum(CountElements(spec.input(0)), counts));
   }
   if (spec.type == "ReduceLogSumExp") return Bytes(SaturatingProduct({2, input}));
-  if (Contains(kScattered, spec.type) || spec.type == "ReduceL1") return Bytes(input);
+  if (Contains(kScattered, spec.type) || Contains(kScaled, spec.type)) return Bytes(input);
+  if (spec.type == "PointwiseLoss") {
+    return Bytes(SaturatingProduct({PointwiseTemporaries(spec), input}));
+  }
   const bool multiplies = spec.type == "Mul" || spec.type == "PRelu";
   return multiplies && HasBroadcastGradient(spec) ? result : Bytes(0);
 }

@@ -165,6 +165,8 @@ TEST_CASE("eager temporaries: gradients that PyTorch composes have the tensors o
       {"CumSum", whole, {}, true, false, 256},
       {"Erf", whole, {}, true, false, 512},
       {"Sqrt", whole, {}, true, false, 128},
+      {"Rsqrt", whole, {}, true, false, 256},
+      {"ReduceVariance", whole, {1}, true, false, 128, {4}},
       {"Cos", whole, {}, true, false, 256},
       {"Max", whole, whole, true, true, 256 + 2 * 32},
       {"Min", whole, row, true, true, 384 + 2 * 32},

@@ -5,6 +5,8 @@ The exporter drops these facts; other programs ignore the metadata (docs/loader.
 * ``ckplan.in_place`` on a node: its operation wrote its first input, as ``ReLU(inplace=True)``;
   ``view`` if that was a view of another tensor, whose gradient autograd then copies.
 * ``ckplan.copies`` on a node: the inputs that its operation copies, as they are not contiguous.
+* ``ckplan.origin`` on a node: the loss that the exporter decomposed into this and other nodes, as
+  ``huber_loss aten.huber_loss.default``.
 * ``ckplan.requires_grad`` on a parameter.
 * ``ckplan.eager`` on the graph: the file has these notes.
 """
@@ -22,6 +24,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ckplan.torch import private
 
 _FX_NODE = "pkg.torch.onnx.fx_node"
+_LOSSES = (
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "huber_loss",
+    "smooth_l1_loss",
+    "soft_margin_loss",
+)
 
 
 def add(program: Any, model: nn.Module) -> None:
@@ -43,6 +52,9 @@ def add(program: Any, model: nn.Module) -> None:
         if _is_in_place(call):
             note = "view" if _is_on_view(call) else "1"
             written[call.name][-1].metadata_props["ckplan.in_place"] = note
+        loss = _decomposed_loss(call)
+        for node in written[call.name] if loss else ():
+            node.metadata_props["ckplan.origin"] = loss
         for name in _copied_arguments(call):
             _note_copy(written[call.name], name)
 
@@ -87,10 +99,23 @@ def _run_again(call: fx.Node) -> Any:
         return None
 
 
-def _call_targets(sources: Any) -> Iterator[Any]:
-    for source in sources:
-        yield source.target
-        yield from _call_targets(source.from_node)
+def _decomposed_loss(call: fx.Node) -> str:
+    """Returns name and target of the loss that the node is a part of; "" if of none."""
+    for source in _sources(call.meta.get("from_node") or ()):
+        words = str(source.target).split(".")
+        if len(words) == 3 and words[0] == "aten" and words[1] in _LOSSES:
+            return f"{source.name} {source.target}"
+    return ""
+
+
+def _sources(nodes: Any) -> Iterator[Any]:
+    for source in nodes:
+        yield source
+        yield from _sources(source.from_node)
+
+
+def _call_targets(nodes: Any) -> Iterator[Any]:
+    return (source.target for source in _sources(nodes))
 
 
 def _writes_first(target: Any) -> bool:

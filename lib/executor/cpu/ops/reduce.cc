@@ -178,6 +178,63 @@ class ReduceExtreme final : public ReduceBase {
   int64_t CountBytes() const { return (results_ * 4 + 7) / 8 * 8; }
 };
 
+// Squares the differences from the mean, which backward computes again. Both workspaces hold the
+// means, followed by the reduction's workspace.
+class ReduceVariance final : public ReduceBase {
+ public:
+  ReduceVariance(const ReduceShape& shape, double correction)
+      : ReduceBase(shape), divisor_(ratio_ - correction) {}
+
+  OpWorkspace workspace() const override {
+    const int64_t bytes = MeanBytes() + reduction_.workspace();
+    return {bytes, bytes};
+  }
+
+  void Forward(const ForwardCall& call) override {
+    const auto* x = static_cast<const float*>(call.inputs[0]);
+    const float* const means = Means(x, call.workspace);
+    const int64_t stride = layout().inner_stride(1);
+    const auto squares = [=](const int64_t* at, int64_t length, float* buffer) -> const float* {
+      for (int64_t i = 0; i < length; ++i) {
+        const float difference = x[at[0] + i] - means[at[1] + i * stride];
+        buffer[i] = difference * difference;
+      }
+      return buffer;
+    };
+    reduction_.Run<SumOf>(
+        static_cast<float*>(call.outputs[0]), Rest(call.workspace), squares,
+        [this](double sum, int64_t) { return static_cast<float>(sum / divisor_); });
+  }
+
+  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
+    const auto* x = static_cast<const float*>(call.inputs[0]);
+    const float* const means = Means(x, call.workspace);
+    const auto factor = static_cast<float>(2 / divisor_);
+    Spread(call, gradient, [x, means, factor](int64_t i, int64_t result) {
+      return factor * (x[i] - means[result]);
+    });
+  }
+
+ private:
+  int64_t MeanBytes() const { return (results_ * 4 + 7) / 8 * 8; }
+  void* Rest(void* workspace) const { return static_cast<char*>(workspace) + MeanBytes(); }
+
+  const float* Means(const float* x, void* workspace) const {
+    auto* means = static_cast<float*>(workspace);
+    reduction_.Run<SumOf>(
+        means, Rest(workspace), [x](const int64_t* at, int64_t, float*) { return x + at[0]; },
+        [this](double sum, int64_t) { return static_cast<float>(sum / ratio_); });
+    return means;
+  }
+
+  double divisor_;
+};
+
+Result<std::unique_ptr<PreparedOp>> PrepareVariance(const OpSpec& spec) {
+  CKPLAN_ASSIGN_OR_RETURN(const ReduceShape shape, ReadReduceShape(spec));
+  return Prepared<ReduceVariance>(shape, static_cast<double>(spec.Int(kCorrectionAttribute, 1)));
+}
+
 // An element's gradient is the product of the other elements, which division cannot find if the
 // element is 0. The backward workspace holds the products without zeros, the zero counts, and the
 // reduction's workspace.
@@ -321,6 +378,7 @@ constexpr OpRow kReduceOps[] = {
     {"ReduceSumSquare", PrepareReduce<ReduceOp<SumSquareKind>, NoIntegers>},
     {"ReduceLogSum", PrepareReduce<ReduceOp<LogSumKind>, NoIntegers>},
     {"ReduceLogSumExp", PrepareReduce<ReduceLogSumExp, NoIntegers>},
+    {"ReduceVariance", PrepareVariance},
 };
 
 }  // namespace

@@ -318,7 +318,126 @@ Result<std::unique_ptr<PreparedOp>> PrepareLoss(const OpSpec& spec) {
   return Prepared<LossOp>(spec, shape);
 }
 
+// ---- PointwiseLoss ----
+
+// The arguments of one element's loss.
+struct LossElement {
+  float x, target, threshold, positive_weight;
+};
+
+float LogSigmoid(float x) { return std::min(0.0F, x) - std::log1p(std::exp(-std::abs(x))); }
+
+float LossOf(PointwiseFunction function, const LossElement& e) {
+  constexpr float kLowestLog = -100;  // PyTorch's, so that probabilities may be 0.
+  const float distance = std::abs(e.x - e.target);
+  switch (function) {
+    case PointwiseFunction::kSquare:
+      return distance * distance;
+    case PointwiseFunction::kHuber:
+      return distance < e.threshold ? 0.5F * distance * distance
+                                    : e.threshold * (distance - 0.5F * e.threshold);
+    case PointwiseFunction::kSmoothL1:
+      return distance < e.threshold ? 0.5F * distance * distance / e.threshold
+                                    : distance - 0.5F * e.threshold;
+    case PointwiseFunction::kSoftMargin:
+      return -LogSigmoid(e.target * e.x);
+    case PointwiseFunction::kCrossEntropy:
+      return (e.target - 1) * std::max(std::log1p(-e.x), kLowestLog) -
+             e.target * std::max(std::log(e.x), kLowestLog);
+    case PointwiseFunction::kCrossEntropyOfScores:
+      return (1 - e.target) * e.x - (1 + (e.positive_weight - 1) * e.target) * LogSigmoid(e.x);
+  }
+  return 0;
+}
+
+float SlopeOf(PointwiseFunction function, const LossElement& e) {
+  constexpr float kLeastProduct = 1e-12F;
+  const float difference = e.x - e.target;
+  const float sign = difference > 0 ? 1.0F : difference < 0 ? -1.0F : 0.0F;
+  switch (function) {
+    case PointwiseFunction::kSquare:
+      return 2 * difference;
+    case PointwiseFunction::kHuber:
+      return std::clamp(difference, -e.threshold, e.threshold);
+    case PointwiseFunction::kSmoothL1:
+      return std::abs(difference) < e.threshold ? difference / e.threshold : sign;
+    case PointwiseFunction::kSoftMargin:
+      return -e.target / (1 + std::exp(e.target * e.x));
+    case PointwiseFunction::kCrossEntropy:
+      return difference / std::max(e.x * (1 - e.x), kLeastProduct);
+    case PointwiseFunction::kCrossEntropyOfScores:
+      return (1 - e.target) - (1 + (e.positive_weight - 1) * e.target) / (1 + std::exp(e.x));
+  }
+  return 0;
+}
+
+class PointwiseLossOp final : public PreparedOp {
+ public:
+  PointwiseLossOp(const OpSpec& spec, const PointwiseLossShape& shape) : shape_(shape) {
+    for (const size_t i : {size_t{0}, size_t{1}}) {
+      if (spec.input(i + 2).is_present) weights_[i] = spec.input(i + 2).elements();
+    }
+  }
+
+  void Forward(const ForwardCall& call) override {
+    auto* y = static_cast<float*>(call.outputs[0]);
+    if (y == nullptr) return;
+    const auto loss = [&, this](int64_t i) {
+      return Weight(call.inputs, i) * LossOf(shape_.function, At(call.inputs, i));
+    };
+    if (shape_.total == LossTotal::kNone) {
+      ParallelFor(shape_.elements, kGrain, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) y[i] = loss(i);
+      });
+      return;
+    }
+    double sum = 0;
+    for (int64_t i = 0; i < shape_.elements; ++i) sum += static_cast<double>(loss(i));
+    *y = static_cast<float>(sum / Divisor());
+  }
+
+  void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
+    const auto* g = static_cast<const float*>(call.output_gradients[0]);
+    auto* dx = static_cast<float*>(gradient);
+    const auto factor = static_cast<float>((position == 0 ? 1 : -1) / Divisor());
+    ParallelFor(shape_.elements, kGrain, [&, this](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const float arrived = g == nullptr ? 0.0F : g[shape_.total == LossTotal::kNone ? i : 0];
+        const float slope = SlopeOf(shape_.function, At(call.inputs, i));
+        dx[i] = arrived * factor * Weight(call.inputs, i) * slope;
+      }
+    });
+  }
+
+ private:
+  double Divisor() const {
+    return shape_.total == LossTotal::kMean ? static_cast<double>(shape_.elements) : 1.0;
+  }
+
+  // A weight, or the positive weight, repeats along the leading axes.
+  float Repeated(std::span<const void* const> inputs, size_t which, int64_t i) const {
+    if (weights_[which] == 0) return 1;
+    return static_cast<const float*>(inputs[which + 2])[i % weights_[which]];
+  }
+  float Weight(std::span<const void* const> inputs, int64_t i) const {
+    return Repeated(inputs, 0, i);
+  }
+  LossElement At(std::span<const void* const> inputs, int64_t i) const {
+    return {static_cast<const float*>(inputs[0])[i], static_cast<const float*>(inputs[1])[i],
+            shape_.threshold, Repeated(inputs, 1, i)};
+  }
+
+  PointwiseLossShape shape_;
+  int64_t weights_[2] = {0, 0};  // Elements; 0 without.
+};
+
+Result<std::unique_ptr<PreparedOp>> PreparePointwiseLoss(const OpSpec& spec) {
+  CKPLAN_ASSIGN_OR_RETURN(const PointwiseLossShape shape, ReadPointwiseLossShape(spec));
+  return Prepared<PointwiseLossOp>(spec, shape);
+}
+
 constexpr OpRow kLossOps[] = {
+    {"PointwiseLoss", PreparePointwiseLoss},
     {"SoftmaxCrossEntropyLoss", PrepareLoss},
     {"NegativeLogLikelihoodLoss", PrepareLoss},
 };

@@ -1,0 +1,88 @@
+// What recognizing operators by their form shares: producers of a type, numbers, new nodes.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "lib/files/model/attention_pattern.h"
+#include "lib/files/model/facts.h"
+#include "lib/files/model/model_impl.h"
+
+namespace ckplan {
+
+class OperationPatterns {
+ public:
+  explicit OperationPatterns(const Model::Impl& model)
+      : model_(model), facts_(FindFacts(model)), readers_(model, facts_) {}
+
+  const Model::Impl& model() const { return model_; }
+  const ModelFacts& facts() const { return facts_; }
+  const ValueReaders& readers() const { return readers_; }
+
+  const Dims& DimsOf(ValueIndex value) const { return model_.value(value).dims; }
+
+  size_t IndexOf(const ModelOperation& operation) const {
+    return static_cast<size_t>(&operation - model_.operations.data());
+  }
+
+  // Returns the operation that produces the value, if it has this type.
+  const ModelOperation* ProducerOfType(ValueIndex value, std::string_view type) const {
+    if (value == kNoValue || model_.value(value).source != ModelValue::Source::kOperation) {
+      return nullptr;
+    }
+    const auto& producer = model_.operations[static_cast<size_t>(model_.value(value).producer)];
+    return producer.is_standard() && producer.type() == type ? &producer : nullptr;
+  }
+
+  // Like ProducerOfType, for a value that only the operation `reader` reads.
+  const ModelOperation* OwnProducer(ValueIndex value, std::string_view type, size_t reader) const {
+    const ModelOperation* producer = ProducerOfType(value, type);
+    return producer != nullptr && readers_.OnlyOf(value) == reader ? producer : nullptr;
+  }
+
+  // Exporters round numbers to float32.
+  static constexpr double kTolerance = 1e-4;
+  static bool IsNear(double number, double expected) {
+    return std::abs(number - expected) <= kTolerance * std::abs(expected);
+  }
+  bool IsNumber(ValueIndex value, double number) const {
+    if (value == kNoValue) return false;
+    const auto known = KnownNumber(model_, value);
+    return known && IsNear(*known, number);
+  }
+
+ private:
+  const Model::Impl& model_;
+  const ModelFacts facts_;
+  const ValueReaders readers_;
+};
+
+inline onnx::NodeProto NodeOfType(std::string_view type) {
+  onnx::NodeProto node;
+  node.set_op_type(std::string(type));
+  return node;
+}
+
+inline onnx::AttributeProto& AddAttribute(onnx::NodeProto& node, std::string_view name,
+                                          onnx::AttributeProto::AttributeType type) {
+  onnx::AttributeProto& attribute = *node.add_attribute();
+  attribute.set_name(std::string(name));
+  attribute.set_type(type);
+  return attribute;
+}
+
+inline void SetInt(onnx::NodeProto& node, std::string_view name, int64_t value) {
+  AddAttribute(node, name, onnx::AttributeProto::INT).set_i(value);
+}
+
+inline void SetFloat(onnx::NodeProto& node, std::string_view name, double value) {
+  AddAttribute(node, name, onnx::AttributeProto::FLOAT).set_f(static_cast<float>(value));
+}
+
+inline void SetString(onnx::NodeProto& node, std::string_view name, std::string_view value) {
+  AddAttribute(node, name, onnx::AttributeProto::STRING).set_s(std::string(value));
+}
+
+}  // namespace ckplan
