@@ -12,14 +12,6 @@ namespace {
 
 constexpr int64_t kMaxItems = 1'000'000;
 
-// A function of the file, forward or backward.
-struct ChainerFunction {
-  bool is_forward = false;
-  std::vector<std::pair<int64_t, std::string_view>> inputs;  // With what each of them is.
-  std::vector<int64_t> outputs;
-  std::string_view kind;
-};
-
 // Reads lines until the first fault.
 class LineReader {
  public:
@@ -74,22 +66,26 @@ class LineReader {
   std::optional<Error> error_;
 };
 
-struct Variable {
-  Bytes bytes;
-  std::string_view name;
-};
-
 class ChainerReader {
  public:
   ChainerReader(std::string_view text, const std::string& where) : lines_(text, where) {}
 
-  Result<TensorGraph> Read(const std::string& name) && {
+  Result<ChainerNetwork> Read() && {
     const auto [variables, functions] = ReadPair(kMaxItems);
-    variables_.resize(static_cast<size_t>(variables));
+    network_.variables.resize(static_cast<size_t>(variables));
     for (int64_t i = 0; i < variables && lines_.is_good(); ++i) ReadVariable();
     for (int64_t i = 0; i < functions && lines_.is_good(); ++i) ReadFunction();
+    if (lines_.is_good() && network_.functions.size() != backward_count_) {
+      lines_.Fault(fmt::format("{} forward functions, but {} backward ones",
+                               network_.functions.size(), backward_count_));
+    }
     if (!lines_.is_good()) return lines_.error();
-    return MakeGraph(name);
+    for (const ChainerFunction& function : network_.functions) {
+      ChainerVariable& output = network_.variables[function.output];
+      output.is_made = true;
+      output.is_parameter = false;
+    }
+    return std::move(network_);
   }
 
  private:
@@ -102,112 +98,111 @@ class ChainerReader {
     return {lines_.Number(parts[0], below), lines_.Number(parts[1], below)};
   }
 
-  int64_t VariableAt(std::string_view text) {
-    return lines_.Number(text, static_cast<int64_t>(variables_.size()));
+  size_t VariableAt(std::string_view text) {
+    return static_cast<size_t>(
+        lines_.Number(text, static_cast<int64_t>(network_.variables.size())));
   }
 
   void ReadVariable() {
     const std::vector<std::string_view> parts = lines_.Parts(3);
     if (parts.size() != 3) return lines_.Fault("must have a number, bytes and a name");
-    Variable& variable = variables_[static_cast<size_t>(VariableAt(parts[0]))];
-    variable = {Bytes(lines_.Number(parts[1], kMaxTotalBytes.count())), parts[2]};
+    ChainerVariable& variable = network_.variables[VariableAt(parts[0])];
+    variable.bytes = Bytes(lines_.Number(parts[1], kMaxTotalBytes.count()));
+    variable.is_parameter = parts[2].starts_with('/');
   }
 
   void ReadFunction() {
-    ChainerFunction function;
     const std::string_view direction = lines_.Line();
-    function.is_forward = direction == "forward";
-    if (!function.is_forward && direction != "backward") {
+    const bool is_forward = direction == "forward";
+    if (!is_forward && direction != "backward") {
       return lines_.Fault(fmt::format("\"{}\" must be forward or backward", direction));
     }
     const auto [inputs, outputs] = ReadPair(kMaxItems);
+    if (is_forward && outputs != 1) return lines_.Fault("a forward function must have one output");
+    ChainerFunction function;
     for (int64_t i = 0; i < inputs && lines_.is_good(); ++i) {
       const std::vector<std::string_view> parts = lines_.Parts(2);
       if (parts.size() != 2) return lines_.Fault("must have a variable and what it is");
-      function.inputs.emplace_back(VariableAt(parts[0]), parts[1]);
+      const size_t variable = VariableAt(parts[0]);
+      if (parts[1] != "gradient")
+        (is_forward ? function.inputs : function.reads).push_back(variable);
     }
     for (int64_t i = 0; i < outputs && lines_.is_good(); ++i) {
-      function.outputs.push_back(VariableAt(lines_.Line()));
+      const size_t variable = VariableAt(lines_.Line());
+      function.output = variable;
+      if (!is_forward) function.gradients.push_back(variable);
     }
     function.kind = lines_.Line();
     lines_.Line();  // Attributes.
-    (function.is_forward ? forward_ : backward_).push_back(std::move(function));
+    if (is_forward) return network_.functions.push_back(std::move(function));
+    const size_t of = backward_count_++;
+    if (of >= network_.functions.size()) return;  // Reported once all are read.
+    network_.functions[of].reads = std::move(function.reads);
+    network_.functions[of].gradients = std::move(function.gradients);
   }
 
-  Result<TensorGraph> MakeGraph(const std::string& name) {
-    if (forward_.size() != backward_.size()) {
-      lines_.Fault(fmt::format("{} forward functions, but {} backward ones", forward_.size(),
-                               backward_.size()));
-      return lines_.error();
-    }
-    TensorGraphParts parts;
-    parts.name = name;
-    std::vector<bool> is_made(variables_.size());
-    for (const ChainerFunction& function : forward_) {
-      for (const int64_t output : function.outputs) is_made[static_cast<size_t>(output)] = true;
-    }
-    for (size_t i = 0; i < variables_.size(); ++i) AddVariable(i, is_made[i], &parts);
-    std::vector<bool> is_read(variables_.size());
-    for (size_t i = 0; i < forward_.size(); ++i) {
-      parts.nodes.push_back(NodeOf(i));
-      for (const auto& [input, what] : forward_[i].inputs) {
-        is_read[static_cast<size_t>(input)] = true;
-      }
-    }
-    for (size_t i = 0; i < variables_.size(); ++i) {
-      if (is_made[i] && !is_read[i]) parts.outputs.push_back(tensors_[i]);
-    }
-    return TensorGraph::Create(std::move(parts));
-  }
+  LineReader lines_;
+  ChainerNetwork network_;
+  size_t backward_count_ = 0;
+};
 
-  void AddVariable(size_t i, bool is_made, TensorGraphParts* parts) {
-    const Variable& variable = variables_[i];
-    if (!is_made && variable.name.starts_with('/')) {
-      parts->parameters += variable.bytes;
-      parts->parameter_gradients += variable.bytes;
-      return tensors_.push_back(TensorId());
+}  // namespace
+
+Result<ChainerNetwork> ReadChainerNetwork(std::string_view text, const std::string& where) {
+  return ChainerReader(text, where).Read();
+}
+
+Result<TensorGraph> GraphOf(const ChainerNetwork& network, const std::string& name) {
+  TensorGraphParts parts;
+  parts.name = name;
+  std::vector<TensorId> tensors;  // None for parameters.
+  for (const ChainerVariable& variable : network.variables) {
+    const size_t i = tensors.size();
+    if (variable.is_parameter) {
+      parts.parameters += variable.bytes;
+      parts.parameter_gradients += variable.bytes;
+      tensors.emplace_back();
+      continue;
     }
     Tensor tensor;
     tensor.file_id = static_cast<int64_t>(i);
     tensor.name = fmt::format("v{}", i);
     tensor.bytes = variable.bytes;
-    tensor.kind = is_made ? TensorKind::kActivation : TensorKind::kInput;
-    tensor.requires_grad = is_made;
-    tensors_.push_back(parts->tensors.push_back(std::move(tensor)));
+    tensor.kind = variable.is_made ? TensorKind::kActivation : TensorKind::kInput;
+    tensor.requires_grad = variable.is_made;
+    tensors.push_back(parts.tensors.push_back(std::move(tensor)));
   }
-
-  Node NodeOf(size_t i) const {
-    const ChainerFunction& function = forward_[i];
+  std::vector<bool> is_read(network.variables.size());
+  for (const ChainerFunction& function : network.functions) {
+    const size_t i = parts.nodes.size();
     Node node;
     node.file_id = static_cast<int64_t>(i);
     node.name = fmt::format("{}{}", function.kind, i);
-    node.op = std::string(function.kind);
-    const auto add = [&](int64_t variable, std::vector<TensorId>* list) {
-      const TensorId tensor = tensors_[static_cast<size_t>(variable)];
-      if (!tensor.is_none()) list->push_back(tensor);
-    };
-    for (const auto& [input, what] : function.inputs) add(input, &node.inputs);
-    for (const int64_t output : function.outputs) add(output, &node.outputs);
-    for (const auto& [read, what] : backward_[i].inputs) {
-      if (what != "gradient") add(read, &node.backward_reads);
+    node.op = function.kind;
+    for (const size_t input : function.inputs) {
+      is_read[input] = true;
+      if (!tensors[input].is_none()) node.inputs.push_back(tensors[input]);
+    }
+    node.outputs.push_back(tensors[function.output]);
+    for (const size_t read : function.reads) {
+      if (!tensors[read].is_none()) node.backward_reads.push_back(tensors[read]);
     }
     constexpr int64_t kConvolution = 10;
     node.forward_cost = Cost(function.kind.starts_with("Conv") ? kConvolution : 1);
     node.backward_cost = node.forward_cost;
-    return node;
+    parts.nodes.push_back(std::move(node));
   }
+  for (size_t i = 0; i < network.variables.size(); ++i) {
+    if (network.variables[i].is_made && !is_read[i]) parts.outputs.push_back(tensors[i]);
+  }
+  return TensorGraph::Create(std::move(parts));
+}
 
-  LineReader lines_;
-  std::vector<Variable> variables_;
-  std::vector<ChainerFunction> forward_;
-  std::vector<ChainerFunction> backward_;
-  std::vector<TensorId> tensors_;  // None for parameters.
-};
-
-}  // namespace
-
-Result<TensorGraph> ReadChainerGraph(std::string_view text, const std::string& where) {
-  return ChainerReader(text, where).Read(where);
+ChainerNetwork WithBatch(ChainerNetwork network, int64_t batch, int64_t of) {
+  for (ChainerVariable& variable : network.variables) {
+    if (!variable.is_parameter) variable.bytes = Bytes(batch * variable.bytes.count() / of);
+  }
+  return network;
 }
 
 }  // namespace ckplan

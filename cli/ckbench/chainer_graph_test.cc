@@ -26,16 +26,16 @@ std::string Changed(std::string_view from, std::string_view to) {
 }
 
 std::string FaultOf(const std::string& text) {
-  const auto graph = ReadChainerGraph(text, "cg.txt");
-  return graph.ok() ? "" : graph.error().message;
+  const auto network = ReadChainerNetwork(text, "cg.txt");
+  return network.ok() ? "" : network.error().message;
 }
 
 }  // namespace
 
 TEST_CASE("chainer graph: variables, parameters, costs and what backward reads") {
-  const auto read = ReadChainerGraph(kSmall, "cg.txt");
-  REQUIRE_MESSAGE(read.ok(), read.error().message);
-  const TensorGraph& graph = *read;
+  const auto network = ReadChainerNetwork(kSmall, "cg.txt");
+  REQUIRE_MESSAGE(network.ok(), network.error().message);
+  const TensorGraph graph = GraphOf(*network, "cg.txt").value();
   REQUIRE(graph.nodes().size() == 2);
   CHECK(graph.constants() == ConstantMemory{Bytes(7), Bytes(7), Bytes(64), Bytes(0)});
   const Node& conv = graph.node(NodeId(0));
@@ -57,8 +57,10 @@ TEST_CASE("chainer graph: faults name the line") {
         "cg.txt: line 3: \"9\" must be a whole number from 0 to 3");
   CHECK(FaultOf(Changed("forward\n2 1", "sideways\n2 1")) ==
         "cg.txt: line 6: \"sideways\" must be forward or backward");
-  CHECK(FaultOf(Changed("backward", "forward")).find("3 forward functions, but 1 backward") !=
-        std::string::npos);
+  CHECK(FaultOf(Changed("backward\n3 2", "forward\n3 2")) ==
+        "cg.txt: line 20: a forward function must have one output");
+  CHECK(FaultOf(Changed("backward\n2 1", "forward\n2 1"))
+            .find("3 forward functions, but 1 backward") != std::string::npos);
 }
 
 }  // namespace ckplan

@@ -5,7 +5,10 @@
 #include <cmath>
 #include <string>
 #include <utility>
+#include <variant>
+#include <vector>
 
+#include "cli/ckbench/chainer_run.h"
 #include "cli/ckbench/commands.h"
 #include "cli/ckbench/kusumoto_networks.h"
 #include "cli/ckbench/reproduction.h"
@@ -22,29 +25,28 @@ constexpr const char* kKusumotoPaper =
     "Backpropagation, NeurIPS 2019";
 
 // Why rows on the authors' graphs differ.
-constexpr const char* kMeasuredNote =
-    "The graph is the authors'. Ours counts only tensors; the paper measured on a device, with "
-    "convolution workspaces and partly empty blocks.";
-constexpr const char* kGoogleNote =
-    "Ours includes two tensors without vertices: the scale that Chainer's local response "
-    "normalisation holds, and its buffer in backward. With them the vanilla run matches the paper. "
-    "What else the authors' strategies held is unknown.";
-constexpr const char* kBudgetNote =
-    "The plan depends on B, which the paper does not give. `--above` sets it, in percent above the "
-    "least; `--above 0` changes this row by 1 to 3 points.";
-constexpr const char* kEquation2Note =
-    "By Eq. 2, a strategy without liveness analysis needs at most B plus parameters, their "
-    "gradients and the input. The paper's figure is above that: either its B was larger, or its "
-    "run held more than Eq. 2 counts.";
-constexpr const char* kChenCutsNote =
-    "The cuts are those of the authors' own program (mksch/Chen.cpp) on this graph, but they don't "
-    "give the paper's figure.";
-constexpr const char* kChenSumsNote =
-    "The cuts are those of the authors' own program. Eq. 2 counts every result of a segment and "
-    "its gradient, including the inputs of sums and concatenations, which Chainer does not hold.";
-constexpr const char* kK40Note =
-    "This run did not fit in the paper's 11.4 GB. The simulator counts only tensors, each freed "
-    "with its segment; the paper does not say what else the authors' run held.";
+constexpr const char* kVanillaNote =
+    "Ours counts tensors and what Chainer's functions hold. The paper measured how much CuPy's "
+    "pool "
+    "held.";
+constexpr const char* kOtherPlanNote =
+    "The authors' program chooses another plan at this B. Its schedule needs 2.80 GB on PSPNet and "
+    "5.30 GB on U-Net (mksch/DP.cpp; the paper's 2.8 and 5.3) and 1.68 GB on DenseNet161 "
+    "(mksch/DP2.cpp; the paper's 1.6). `--schedule` runs it, as docs/reproduction.md shows.";
+constexpr const char* kNoBudgetNote =
+    "The schedules of the authors' program (mksch/DP2.cpp) need 4.62 and 5.69 GB at this B. At "
+    "none "
+    "of the multiples of 100 MB up to 7.2 GB do they need the paper's 5.0 and 6.7 GB, and 6.8 GB "
+    "in "
+    "Table 2.";
+
+const char* AuthorsNote(const KusumotoNetwork& network, size_t column) {
+  const bool is_approximate = kKusumotoColumns[column].algorithm == std::string_view("approx-dp");
+  return is_approximate && network.name == std::string_view("U-Net") ? kNoBudgetNote
+                                                                     : kOtherPlanNote;
+}
+
+constexpr const char* kK40Note = "This run did not fit in the paper's 11.4 GB, where ours does.";
 
 constexpr const char* kPrintedNote =
     "The percentage as printed in the paper, which contradicts its gigabytes; the row above is "
@@ -59,13 +61,6 @@ int64_t PaperReduction(int64_t peak, int64_t vanilla, int64_t percent) {
   const bool is_high_enough = (2 * percent + 1) * (2 * vanilla - 1) >= 400 * (vanilla - peak - 1);
   if (is_low_enough && is_high_enough) return -10 * percent;
   return ReductionSteps(Bytes(peak), Bytes(vanilla));
-}
-
-const char* AuthorsNote(const KusumotoNetwork& network, size_t column, bool has_liveness) {
-  if (column == kChenColumn) return has_liveness ? kChenCutsNote : kChenSumsNote;
-  if (network.name == std::string_view("GoogLeNet")) return kGoogleNote;
-  if (!has_liveness) return kEquation2Note;
-  return kKusumotoColumns[column].objective == Objective::kTime ? kBudgetNote : kMeasuredNote;
 }
 
 // The columns of one network in one of the paper's tables.
@@ -89,10 +84,9 @@ void AddReduction(const PaperColumns& paper, size_t column, Bytes peak, Bytes va
                      ? ReductionSteps(Bytes(kKusumotoDeviceMemory), Bytes(network.vanilla))
                      : PaperReduction(paper.peaks[column], network.vanilla, paper.percents[column]);
   if (figure.NeedsExplanation()) {
-    const bool has_liveness = &paper.peaks == &network.with_liveness;
     figure.note = paper.table->Note(figure.paper_ran_out ? kK40Note
-                                    : paper.is_authors ? AuthorsNote(network, column, has_liveness)
-                                                       : network.why);
+                                    : paper.is_authors   ? AuthorsNote(network, column)
+                                                         : network.why);
   }
   Figure printed = figure;
   paper.table->figures.push_back(std::move(figure));
@@ -123,42 +117,66 @@ void AddVanilla(const PaperColumns& paper, const TensorGraph& graph, Bytes peak)
   vanilla.ours = GigabyteSteps(peak);
   vanilla.paper = network.vanilla;
   if (vanilla.NeedsExplanation()) {
-    vanilla.note = table->Note(paper.is_authors ? kMeasuredNote : network.why);
+    vanilla.note = table->Note(paper.is_authors ? kVanillaNote : network.why);
   }
   table->figures.push_back(std::move(vanilla));
 }
 
-// Adds the network's rows to both tables. Chainer goes backward by node, the authors' program by
-// input.
+// The peaks of a strategy, including parameters, their gradients and the input.
+struct StrategyPeaks {
+  Bytes with_liveness;
+  Bytes without_liveness;
+};
+
+// Runs the strategy on our own export. Backward steps are by input.
+StrategyPeaks OwnPeaks(const TensorGraph& graph, const Strategy& strategy) {
+  Simulator simulator(graph);
+  const Bytes constants = TotalConstants(graph.constants(), Bytes(0));
+  return {simulator.Run(CanonicalWithLiveness(graph, strategy)).value().peak + constants,
+          simulator.Run(LowerWithoutLiveness(graph, strategy)).value().peak + constants};
+}
+
+// Runs the strategy on the authors' graph as they did.
+StrategyPeaks AuthorsPeaks(const ChainerNetwork& network, const TensorGraph& graph,
+                           const Strategy& strategy) {
+  const auto& sequence = std::get<LowerSetSequence>(strategy);
+  std::vector<int32_t> segment_of(network.functions.size());
+  for (const NodeId id : graph.nodes().ids()) {
+    segment_of[static_cast<size_t>(graph.node(id).file_id)] = sequence.segment_of[id];
+  }
+  const auto peak = [&](bool has_liveness) {
+    return ChainerPeak(network, segment_of, sequence.segment_count, has_liveness);
+  };
+  return {peak(/*has_liveness=*/true), peak(/*has_liveness=*/false)};
+}
+
+// Adds the network's rows to both tables. `authors` is absent for our own export. Chainer goes
+// backward by node, the authors' program by input.
 Result<KusumotoPeaks> AddNetwork(const KusumotoNetwork& network, const TensorGraph& by_node,
-                                 bool is_authors, FigureTable* with, FigureTable* without,
-                                 int64_t percent_above = kPercentAboveMin) {
+                                 const ChainerNetwork* authors, FigureTable* with,
+                                 FigureTable* without, int64_t step_mb = kBudgetStepMb) {
+  const bool is_authors = authors != nullptr;
   const TensorGraph graph = WithBackwardByInput(by_node);
   const PaperColumns with_columns{network, network.with_liveness, network.with_percent, with,
                                   is_authors};
   const PaperColumns without_columns{network, network.without_liveness, network.without_percent,
                                      without, is_authors};
-  const Bytes constants = TotalConstants(graph.constants(), Bytes(0));
-  // Strategies are made for the published graph, and run with what Chainer additionally holds.
-  const TensorGraph chainer = is_authors ? WithChainerBuffers(by_node) : by_node;
-  const TensorGraph run = WithBackwardByInput(chainer);
-  Simulator simulator(run);
-  const auto peak_of = [&](const Schedule& schedule) {
-    return simulator.Run(schedule).value().peak + constants;
-  };
-  const TensorGraph ordinary = is_authors ? WithChainerReads(chainer) : by_node;
-  const Bytes vanilla = Simulator(ordinary).Run(VanillaSchedule(ordinary)).value().peak + constants;
+  const TensorGraph ordinary = is_authors ? WithChainerReads(WithChainerBuffers(by_node)) : by_node;
+  const Bytes vanilla = Simulator(ordinary).Run(VanillaSchedule(ordinary)).value().peak +
+                        TotalConstants(graph.constants(), Bytes(0));
   KusumotoPeaks peaks{&network, graph.constants(), vanilla, {}};
-  // What Chainer's own run holds does not follow from the authors' graph.
   constexpr int64_t kStep = 100'000'000;
   const Bytes baseline = is_authors ? Bytes(network.vanilla * kStep) : vanilla;
   AddVanilla(with_columns, graph, vanilla);
+  CKPLAN_ASSIGN_OR_RETURN(const Bytes budget, KusumotoBudget(graph, network, step_mb));
   for (size_t i = 0; i < kKusumotoColumns.size(); ++i) {
-    CKPLAN_ASSIGN_OR_RETURN(const Strategy strategy, KusumotoStrategy(graph, kKusumotoColumns[i],
-                                                                      std::nullopt, percent_above));
-    peaks.columns[i] = peak_of(CanonicalWithLiveness(run, strategy));
-    AddReduction(with_columns, i, peaks.columns[i], baseline);
-    AddReduction(without_columns, i, peak_of(LowerWithoutLiveness(run, strategy)), baseline);
+    CKPLAN_ASSIGN_OR_RETURN(const Strategy strategy,
+                            KusumotoStrategy(graph, kKusumotoColumns[i], budget));
+    const StrategyPeaks of =
+        is_authors ? AuthorsPeaks(*authors, graph, strategy) : OwnPeaks(graph, strategy);
+    peaks.columns[i] = of.with_liveness;
+    AddReduction(with_columns, i, of.with_liveness, baseline);
+    AddReduction(without_columns, i, of.without_liveness, baseline);
   }
   return peaks;
 }
@@ -169,10 +187,11 @@ FigureTable WithLivenessTable() {
   table.intro =
       "#V counts the vertices of the graph that the algorithms see. Peaks include parameters, "
       "their gradients and the input, and are changes relative to ordinary training in Chainer, "
-      "where what backward reads stays until the end of the step. The dynamic programs get a "
-      "budget 5 % above the smallest feasible one of Eq. 2. The paper says it uses the smallest, "
-      "but there VGG19's memory-centric plans would save 24 % rather than 36 %, so its search "
-      "seems to have stopped above it. MC is memory-centric, TC time-centric. A convolution costs "
+      "where what backward reads stays until the end of the step. The paper says that B is the "
+      "smallest feasible budget of Eq. 2. Its figures come out where B is the least multiple of "
+      "100 MB, at the batch of the authors' files, at which the approximate dynamic program finds "
+      "a plan; the exact one has the same. MC is memory-centric, TC time-centric. A convolution "
+      "costs "
       "10 and everything else 1, at most 2,006 in total (DenseNet161). Chen's has no budget: it is "
       "`chen-sqrt` with floor(sqrt(c)) segments, where c counts the lower sets with a one-vertex "
       "boundary, including the empty set and V, as in the authors' program. Backward steps are by "
@@ -210,7 +229,8 @@ Result<FigureTable> TimedSolverTable(const std::string& graphs) {
       "\"The exact DP algorithm required more than 80 secs to complete for GoogLeNet and PSPNet, "
       "while the approximate DP completed within 1 sec for all networks.\"";
   for (const KusumotoNetwork& network : KusumotoNetworks()) {
-    CKPLAN_ASSIGN_OR_RETURN(const TensorGraph graph, AuthorsGraph(graphs, network));
+    CKPLAN_ASSIGN_OR_RETURN(const ChainerNetwork file, ReadAuthorsNetwork(graphs, network));
+    CKPLAN_ASSIGN_OR_RETURN(const TensorGraph graph, GraphOf(file, network.graph));
     const bool is_slow =
         network.name == std::string_view("GoogLeNet") || network.name == std::string_view("PSPNet");
     for (const bool is_exact : {true, false}) {
@@ -234,21 +254,27 @@ Result<FigureTable> TimedSolverTable(const std::string& graphs) {
 
 }  // namespace
 
-Result<Reproduction> ReproduceKusumotoOn(const std::string& graphs, int64_t percent_above) {
+Result<Reproduction> ReproduceKusumotoOn(const std::string& graphs, int64_t step_mb) {
   FigureTable with = WithLivenessTable();
   FigureTable without = WithoutLivenessTable();
   for (FigureTable* table : {&with, &without}) {
     table->title += ", on the authors' graphs";
     table->intro +=
-        " Here reductions are relative to the paper's own vanilla run, in its gigabytes. Runs hold "
-        "what Chainer's functions hold: the mask of dropout and the scale of local response "
-        "normalisation. Our vanilla run does not keep the inputs of sums and concatenations: the "
-        "authors' files list them as read by backward, but Chainer's functions do not retain them.";
+        " Here reductions are relative to the paper's own vanilla run, in its gigabytes. "
+        "Strategies "
+        "run as by the authors' scripts on Chainer 9f243e66: a function's object stays until it "
+        "runs again, and with it the result and the scale of local response normalisation, the "
+        "mask of dropout and the probabilities of softmax cross entropy; GetItem, Reshape and the "
+        "gradients of sums and concatenations are views, which hold what they are views of; "
+        "gradients of parameters are made in backward. Our vanilla run does not keep the inputs of "
+        "sums and concatenations: the authors' files list them as read by backward, but Chainer's "
+        "functions do not retain them.";
   }
   for (const KusumotoNetwork& network : KusumotoNetworks()) {
-    CKPLAN_ASSIGN_OR_RETURN(const TensorGraph graph, AuthorsGraph(graphs, network));
-    CKPLAN_RETURN_IF_ERROR(
-        AddNetwork(network, graph, /*is_authors=*/true, &with, &without, percent_above));
+    CKPLAN_ASSIGN_OR_RETURN(const ChainerNetwork file, ReadAuthorsNetwork(graphs, network));
+    const ChainerNetwork authors = WithBatch(file, network.batch, network.graph_batch);
+    CKPLAN_ASSIGN_OR_RETURN(const TensorGraph graph, GraphOf(authors, network.graph));
+    CKPLAN_RETURN_IF_ERROR(AddNetwork(network, graph, &authors, &with, &without, step_mb));
   }
   CKPLAN_ASSIGN_OR_RETURN(FigureTable times, TimedSolverTable(graphs));
   return Reproduction{
@@ -262,7 +288,7 @@ Result<Reproduction> ReproduceKusumoto(const std::string& models) {
   for (const KusumotoNetwork& network : KusumotoNetworks()) {
     CKPLAN_ASSIGN_OR_RETURN(const TensorGraph graph, KusumotoGraph(models, network, network.batch));
     CKPLAN_ASSIGN_OR_RETURN(peaks.emplace_back(),
-                            AddNetwork(network, graph, /*is_authors=*/false, &with, &without));
+                            AddNetwork(network, graph, /*authors=*/nullptr, &with, &without));
   }
   FigureTable batches = KusumotoBatchTable(peaks);
   CKPLAN_ASSIGN_OR_RETURN(FigureTable times, KusumotoTimeTable(models, peaks));

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "cli/ckbench/chainer_graph.h"
 #include "cli/ckbench/reproduction.h"
 #include "lib/base/result.h"
 #include "lib/base/units.h"
@@ -72,26 +73,28 @@ TensorGraph WithChainerReads(const TensorGraph& graph);
 // past each multiple of M(V) / k, as chen-sqrt does. The graph has one sink.
 int64_t ChenSegmentsOf(const TensorGraph& graph);
 
-// Reads the authors' graph of the network from the folder, at the batch of Table 1: all activations
-// and inputs grow in proportion.
-Result<TensorGraph> AuthorsGraph(const std::string& folder, const KusumotoNetwork& network);
+// Reads the authors' graph of the network from the folder, at the batch of the file.
+Result<ChainerNetwork> ReadAuthorsNetwork(const std::string& folder,
+                                          const KusumotoNetwork& network);
 
 // Loads the network at a batch size, with costs by `cost` (lib/problem/cost/cost_model.h). A model
 // for one sample is scaled: its sizes become right, but its costs stay those of one sample.
 Result<TensorGraph> KusumotoGraph(const std::string& models, const KusumotoNetwork& network,
                                   int64_t batch, std::string_view cost = "paper");
 
-// The dynamic programs get a budget this many percent above the smallest feasible one of Eq. 2. The
-// paper says that it takes the smallest, found by binary search, but at the smallest VGG19's
-// memory-centric plans save 24 %, not 36 %, and ResNet50's exact one 58 %, not 62 %. At 5 % above
-// it these and most other rows agree, so the paper's search seems to have ended above the smallest.
-inline constexpr int64_t kPercentAboveMin = 5;
+// The paper says that B is the smallest feasible one, found by binary search. Its figures come out
+// where the search is in steps of 100 MB at the batch of the authors' files, and both dynamic
+// programs get the approximate one's B.
+inline constexpr int64_t kBudgetStepMb = 100;
+
+// Returns that budget for the network at the batch of Table 1, whose backward steps are by input.
+Result<Bytes> KusumotoBudget(const TensorGraph& graph, const KusumotoNetwork& network,
+                             int64_t step_mb = kBudgetStepMb);
 
 // Returns the strategy that the column's algorithm chooses on the graph within `budget`, by default
-// `percent_above` above the smallest. Chen's has no budget. kInfeasible: no strategy fits.
+// the smallest feasible one. Chen's has no budget. kInfeasible: no strategy fits.
 Result<Strategy> KusumotoStrategy(const TensorGraph& graph, const KusumotoColumn& column,
-                                  std::optional<Bytes> budget = std::nullopt,
-                                  int64_t percent_above = kPercentAboveMin);
+                                  std::optional<Bytes> budget = std::nullopt);
 
 // Returns the schedule of ordinary training in Chainer. Tensors that no backward reads are freed
 // after their last reader, and all others stay until the end of the step, because the loss holds

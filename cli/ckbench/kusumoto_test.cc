@@ -9,8 +9,6 @@
 #include "cli/ckbench/all_reproductions.h"
 #include "cli/ckbench/chainer_graph.h"
 #include "cli/ckbench/kusumoto_networks.h"
-#include "lib/planning/plan/solver.h"
-#include "lib/planning/planner/registry.h"
 #include "lib/problem/graph/vertex_graph.h"
 #include "lib/problem/schedule/simulate.h"
 #include "lib/testing/temporary_folder.h"
@@ -61,18 +59,18 @@ TEST_CASE(
   CHECK(RowOf(Table("Section 5.2"), "PSPNet", "vanilla").ours == 2);
   const Figure& most = RowOf(Table("Section 5.2"), "PSPNet", "ApproxDP + MC");
   CHECK(most.paper == 8);
-  CHECK(most.ours == 12);
+  CHECK(most.ours == 11);
 }
 
 TEST_CASE("kusumoto: at the smallest budget, VGG19 saves far less than the paper prints") {
   const TensorGraph graph =
       WithBackwardByInput(*KusumotoGraph(std::string(kModels), NetworkOf("VGG19"), 64));
   const auto& column = kKusumotoColumns[2];
-  const Problem problem(graph, column.objective);
   REQUIRE(column.name == std::string_view("ExactDP + MC"));
-  const auto solver = std::move(*(*FindSolver(column.algorithm))->prepare(problem, SolveLimits{}));
-  const Strategy least = *KusumotoStrategy(graph, column, Bytes(solver->knob().preset));
-  const Strategy above = *KusumotoStrategy(graph, column);
+  const Strategy least = *KusumotoStrategy(graph, column);
+  const Bytes budget = *KusumotoBudget(graph, NetworkOf("VGG19"));
+  CHECK(budget == Bytes(2 * 2'200'000'000));  // At twice the batch of the authors' file.
+  const Strategy above = *KusumotoStrategy(graph, column, budget);
   const auto peak_of = [&](const Strategy& strategy) {
     return Simulator(graph).Run(CanonicalWithLiveness(graph, strategy))->peak;
   };
@@ -189,15 +187,16 @@ TEST_CASE("kusumoto: Chainer holds what the authors' files do not list, and not 
       "backward\n3 1\n2 gradient\n1 input\n2 output\n1\nLocalResponseNormalization\n{}\n"
       "backward\n1 1\n3 gradient\n2\nDropout\n{}\n"
       "backward\n3 2\n4 gradient\n1 input\n3 input\n1\n3\nAdd\n{}\n";
-  const auto read = ReadChainerGraph(kGraph, "cg.txt");
-  REQUIRE_MESSAGE(read.ok(), read.error().message);
+  const auto network = ReadChainerNetwork(kGraph, "cg.txt");
+  REQUIRE_MESSAGE(network.ok(), network.error().message);
+  const TensorGraph read = GraphOf(*network, "cg.txt").value();
   const auto vanilla = [](const TensorGraph& graph) {
     return Simulator(graph).Run(VanillaSchedule(graph))->peak.count() >> 20;
   };
   // In backward of the sum: a, b, c, the sum, and the gradients of the sum, of a and of c.
-  CHECK(vanilla(*read) == 7);
-  const TensorGraph held = WithChainerBuffers(*read);
-  CHECK(VertexGraph(held).size() == VertexGraph(*read).size());
+  CHECK(vanilla(read) == 7);
+  const TensorGraph held = WithChainerBuffers(read);
+  CHECK(VertexGraph(held).size() == VertexGraph(read).size());
   CHECK(held.node(NodeId(1)).backward_workspace == Bytes(1 << 20));
   // The scale and the mask; in backward of the normalisation a, b, c, the sum, the gradients of a
   // and b, what is added to the former, and the buffer.
@@ -219,13 +218,13 @@ TEST_CASE("kusumoto: the authors' graphs are read from a folder, and a missing o
       "backward\n2 1\n1 gradient\n1 output\n0\nTanh\n{}\n"
       "backward\n2 1\n2 gradient\n2 output\n1\nTanh\n{}\n";
   const TemporaryFolder folder;
-  const auto missing = ReproduceKusumotoOn(folder.path().string(), kPercentAboveMin);
+  const auto missing = ReproduceKusumotoOn(folder.path().string(), kBudgetStepMb);
   REQUIRE(!missing.ok());
   CHECK(missing.error().message.find("cg_") != std::string::npos);
   for (const KusumotoNetwork& network : KusumotoNetworks()) {
     std::ofstream(folder / std::string(network.graph)) << kGraph;
   }
-  const auto read = ReproduceKusumotoOn(folder.path().string(), kPercentAboveMin);
+  const auto read = ReproduceKusumotoOn(folder.path().string(), kBudgetStepMb);
   REQUIRE_MESSAGE(read.ok(), read.error().message);
   REQUIRE(read->tables.size() == 3);
   const FigureTable& with = read->tables.front();

@@ -109,7 +109,7 @@ Result<Reproduction> ReproduceKusumoto(const std::string& models);
 Result<FigureTable> HongSolverTimeTable(const std::string& models);
 // Tables 1 and 2 on the authors' own graphs, and the times of the algorithms on them. `graphs` is
 // the folder computational_graphs of their repository (chainer_graph.h).
-// The dynamic programs get a budget `percent_above` above the least.
-Result<Reproduction> ReproduceKusumotoOn(const std::string& graphs, int64_t percent_above);
+// The dynamic programs get the least budget, rounded up to a multiple of `step_mb`.
+Result<Reproduction> ReproduceKusumotoOn(const std::string& graphs, int64_t step_mb);
 
 }  // namespace ckplan
