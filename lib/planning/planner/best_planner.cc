@@ -80,14 +80,55 @@ Result<Answer> ProveMinPeak(const PlanProblem& problem, Answer answer, const Sol
   return answer;
 }
 
-// Without a budget, there always is an answer.
-Result<WithinBudget> Search(const PlanProblem& problem, const SolveLimits& limits) {
+// The search for a forward graph's plan with the lowest peak. It doesn't depend on the problem's
+// budget, nor on what a search within that finds, so the peak that a refusal names is a budget with
+// a plan.
+class MinPeakSearch {
+ public:
+  // Keeps references to both.
+  MinPeakSearch(const PlanProblem& problem, const SolveLimits& limits)
+      : problem_(problem), limits_(limits), request_(problem.request) {}
+
+  BestSearch& search() {
+    if (!search_) {
+      PeakBudgetIn(&request_).kind = Budget::Kind::kMin;
+      search_.emplace(problem_.step.forward(), request_, limits_);
+    }
+    return *search_;
+  }
+
+  // For a refusal of a budget far below its peak, the plan's time doesn't matter, unless the budget
+  // is a memory: what the allocator wastes depends on the whole plan.
+  Result<Answer> AnswerFor(Bytes budget) {
+    const StopScope scope(limits_.stop);
+    CKPLAN_ASSIGN_OR_RETURN(BestSolution solution, search().FindMin());
+    if (request_.memory.is_given() || !search().IsFarBelow(budget, solution)) {
+      CKPLAN_ASSIGN_OR_RETURN(solution, search().SolveForMinPeak());
+    }
+    PlanProblem for_min{problem_.step, request_};
+    for_min.minimizes_peak = true;
+    return AnswerOf(for_min, solution, {});
+  }
+
+ private:
+  const PlanProblem& problem_;
+  const SolveLimits& limits_;
+  PlanRequest request_;
+  std::optional<BestSearch> search_;
+};
+
+// Without a budget, there always is an answer. `least` finds out whether the budget is far too low.
+Result<WithinBudget> Search(const PlanProblem& problem, const SolveLimits& limits,
+                            MinPeakSearch* least) {
   if (problem.step.is_joint()) return SolveJointByBest(problem, limits);
   std::optional<BestSearch> search;
   const auto solve = [&]() -> Result<BestSolution> {
     const StopScope scope(limits.stop);
     search.emplace(problem.step.forward(), problem.request, limits);
-    if (problem.budget) return search->Solve(*problem.budget);
+    if (problem.budget) {
+      return search->SolveUnlessFarBelow(*problem.budget,
+                                         [&] { return least->search().FindMin(); });
+    }
     if (problem.minimizes_peak) return search->SolveForMinPeak();
     if (problem.balance) return search->SolveForBalance(*problem.balance);
     return search->SolveWithinAddedTime(AllowedAddedTime(problem));
@@ -107,8 +148,9 @@ Result<WithinBudget> Search(const PlanProblem& problem, const SolveLimits& limit
   return WithinBudget{std::move(answer), solution->least_peak};
 }
 
-Result<Answer> SearchForMinPeak(const PlanProblem& problem, SearchEffort effort,
-                                const SolveLimits& limits) {
+// Returns the plan of a joint graph with the lowest peak.
+Result<Answer> SearchJointForMinPeak(const PlanProblem& problem, SearchEffort effort,
+                                     const SolveLimits& limits) {
   PlanRequest request = problem.request;
   PeakBudgetIn(&request).kind = Budget::Kind::kMin;
   request.effort = effort;
@@ -117,7 +159,7 @@ Result<Answer> SearchForMinPeak(const PlanProblem& problem, SearchEffort effort,
   for_min.is_recomputed = problem.is_recomputed;
   for_min.rules = problem.rules;
   for_min.offload = problem.offload;
-  CKPLAN_ASSIGN_OR_RETURN(WithinBudget found, Search(for_min, limits));
+  CKPLAN_ASSIGN_OR_RETURN(WithinBudget found, SolveJointByBest(for_min, limits));
   CKPLAN_CHECK(found.answer.has_value(), "there is a plan with the lowest peak");
   return *std::move(found.answer);
 }
@@ -133,40 +175,50 @@ void ResetTimeProof(const PlanProblem& problem, Cost overhead, Answer* answer) {
       GuaranteeOf(problem, BoundScope::kAnyOrder, answer->is_optimal, overhead.count());
 }
 
-// Returns the plan with the lowest peak found after a search within the budget found no plan. It
-// doesn't depend on the budget, nor on what that search found, so the peak that a refusal or a
-// request for the lowest peak names is a budget with a plan. Thus the plan may even fit.
-Result<Answer> FindMinPeakAnswer(const PlanProblem& problem, const PeakBound& known,
-                                 const SolveLimits& limits) {
+// Returns the plan of a joint graph with the lowest peak found, as MinPeakSearch does.
+Result<Answer> FindJointMinPeak(const PlanProblem& problem, bool is_proven,
+                                const SolveLimits& limits) {
   Simulator simulator(problem.step);
-  const bool is_proven = known.bytes > *problem.budget;
   std::optional<Answer> least;
-  Simulation of_least;
+  Bytes least_peak;
   // Without a proof, a request for the lowest peak might find a plan that fits.
   for (const SearchEffort effort : {SearchEffort::kQuick, problem.request.effort}) {
-    CKPLAN_ASSIGN_OR_RETURN(Answer found, SearchForMinPeak(problem, effort, limits));
-    Simulation of_found = simulator.Run(found.schedule).value();
-    if (!least || of_found.peak < of_least.peak) {
+    CKPLAN_ASSIGN_OR_RETURN(Answer found, SearchJointForMinPeak(problem, effort, limits));
+    const Bytes peak = simulator.Run(found.schedule).value().peak;
+    if (!least || peak < least_peak) {
       least = std::move(found);
-      of_least = std::move(of_found);
+      least_peak = peak;
     }
-    const bool fits = of_least.peak <= *problem.budget;
+    const bool fits = least_peak <= *problem.budget;
     if (fits || is_proven || effort == problem.request.effort) break;
   }
-  if (of_least.peak < *problem.budget) ResetTimeProof(problem, of_least.overhead, &*least);
-  if (of_least.peak > *problem.budget) {
-    if (limits.stop.stop_requested()) return MakeError(ErrorCode::kTimeout, "stopped");
-    least->note = ProofText(is_proven ? known : least->certificate->peak, problem);
-  }
   return *std::move(least);
+}
+
+// Returns the plan with the lowest peak found after a search within the budget found no plan. Since
+// it doesn't depend on the budget, it may even fit.
+Result<Answer> FindMinPeakAnswer(const PlanProblem& problem, const PeakBound& known,
+                                 MinPeakSearch* search, const SolveLimits& limits) {
+  const bool is_proven = known.bytes > *problem.budget;
+  CKPLAN_ASSIGN_OR_RETURN(Answer least, problem.step.is_joint()
+                                            ? FindJointMinPeak(problem, is_proven, limits)
+                                            : search->AnswerFor(*problem.budget));
+  const Simulation simulation = Simulator(problem.step).Run(least.schedule).value();
+  if (simulation.peak < *problem.budget) ResetTimeProof(problem, simulation.overhead, &least);
+  if (simulation.peak > *problem.budget) {
+    if (limits.stop.stop_requested()) return MakeError(ErrorCode::kTimeout, "stopped");
+    least.note = ProofText(is_proven ? known : least.certificate->peak, problem);
+  }
+  return least;
 }
 
 }  // namespace
 
 Result<Answer> SolveByBest(const PlanProblem& problem, const SolveLimits& limits) {
-  CKPLAN_ASSIGN_OR_RETURN(WithinBudget found, Search(problem, limits));
+  MinPeakSearch least(problem, limits);
+  CKPLAN_ASSIGN_OR_RETURN(WithinBudget found, Search(problem, limits, &least));
   if (!found.answer) {
-    return CatchStop([&] { return FindMinPeakAnswer(problem, found.least_peak, limits); });
+    return CatchStop([&] { return FindMinPeakAnswer(problem, found.least_peak, &least, limits); });
   }
   Result<Answer> answer = *std::move(found.answer);
   if (!answer.ok() || !problem.most_added || limits.stop.stop_requested()) return answer;

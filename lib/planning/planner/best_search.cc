@@ -21,6 +21,11 @@ namespace {
 // A plan is near its bound if the gap is at most this fraction of a step.
 constexpr int64_t kNearParts = 50;
 
+// Within the lowest peak divided by this, more effort may find a plan with a lower one.
+constexpr int64_t kNearLeastParts = 64;
+// Up to this many operations, all searches take milliseconds.
+constexpr int32_t kFewOpsForLeast = 64;
+
 Bytes PeakInOrder(const TensorGraph& graph, const std::vector<NodeId>& order) {
   return Simulator(graph).Run(KeepAllSchedule(order)).value().peak;
 }
@@ -155,11 +160,32 @@ BestSolution BestSearch::KeepAllSolution() const {
 Result<BestSolution> BestSearch::Solve(Bytes budget, const std::optional<Schedule>& known) {
   Progress progress;
   if (known) progress.best = SolutionOf(*known);
+  return SolveFrom(std::move(progress), budget, nullptr);
+}
+
+Result<BestSolution> BestSearch::SolveUnlessFarBelow(
+    Bytes budget, const std::function<Result<BestSolution>()>& find_least) {
+  return SolveFrom(Progress(), budget, find_least);
+}
+
+Result<BestSolution> BestSearch::SolveFrom(
+    Progress progress, Bytes budget, const std::function<Result<BestSolution>()>& find_least) {
   for (const SearchEffort effort : kEfforts) {
     CKPLAN_RETURN_IF_ERROR(SolveAt(effort, budget, &progress));
     if (effort == request_.effort || IsFinal(progress)) break;
+    if (!find_least || progress.best.schedule || request_.effort != SearchEffort::kNormal) continue;
+    CKPLAN_ASSIGN_OR_RETURN(const BestSolution least, find_least());
+    if (PeakOf(least) <= budget) progress.best = SolutionOf(*least.schedule);
+    if (IsFarBelow(budget, least)) break;
   }
   return std::move(progress.best);
+}
+
+bool BestSearch::IsFarBelow(Bytes budget, const BestSolution& least) const {
+  const int64_t peak = PeakOf(least).count();
+  const bool is_proven = Bytes(peak) == least.least_peak.bytes;
+  const bool is_far = is_proven || budget.count() < peak - peak / kNearLeastParts;
+  return is_far && budget.count() < peak && own_problem_.flat().op_count > kFewOpsForLeast;
 }
 
 Result<BestSolution> BestSearch::SolveByCurve(Bytes budget) {
@@ -226,26 +252,50 @@ Result<BestSolution> BestSearch::SolveForMinPeak() {
 }
 
 Result<BestSolution> BestSearch::FindMin() {
+  if (least_) return *least_;
   BestSolution least = MinPeakWarmStart();
   KeepInCaseOfStop(least);
+  CKPLAN_ASSIGN_OR_RETURN(const LeastPeak lower, FindMinInOwnOrder(PeakOf(least)));
+  if (lower.runs) least = SolutionOf(ScheduleOf(expansion_, *lower.runs));
+  least.least_peak = lower.bound;
+  if (any_order_) {
+    CKPLAN_ASSIGN_OR_RETURN(least, FindMinInAnyOrder(least));
+  }
+  return least_.emplace(std::move(least));
+}
+
+// If no plan reaches the lower bound, searches below the curve that a request without a budget
+// shows, so that this names no larger peak than that.
+Result<LeastPeak> BestSearch::FindMinInOwnOrder(Bytes reached) {
   BestOptions options;
   options.work = kQuickWork;
   options.is_order_free = false;
-  CKPLAN_ASSIGN_OR_RETURN(const LeastPeak lower,
-                          FindMinPeak(&own_problem_, std::move(options), PeakOf(least).count()));
-  if (lower.runs) least = SolutionOf(ScheduleOf(expansion_, *lower.runs));
-  least.least_peak = lower.bound;
-  return any_order_ ? FindMinInAnyOrder(least) : least;
+  options.enough = std::numeric_limits<int64_t>::max() / 2;
+  // What a search at the bound adds to the curve must not change how it is traced.
+  BestProblem apart(expansion_.graph, FindRecomputed(expansion_), OthersOf(graph_, expansion_));
+  const Bytes bound(apart.certificates().least_peak_any_plan);
+  if (reached <= bound) return LeastPeak{std::nullopt, {bound}};
+  options.budget = bound.count();
+  CKPLAN_ASSIGN_OR_RETURN(BestOutcome at_bound, SolveBest(&apart, options));
+  if (at_bound.runs) return LeastPeak{std::move(at_bound.runs), {bound}};
+  CKPLAN_RETURN_IF_ERROR(TraceOnce(MostAdded(kAddedPercentWithoutBudget, StepCost())));
+  CKPLAN_ASSIGN_OR_RETURN(LeastPeak lower, FindMinPeak(&own_problem_, std::move(options),
+                                                       reached.count(), bound.count()));
+  if (at_bound.least_peak.bytes > lower.bound.bytes) lower.bound = at_bound.least_peak;
+  return lower;
+}
+
+Result<Done> BestSearch::TraceOnce(Cost most_added) {
+  if (std::exchange(has_curve_, true)) return Done{};
+  curve().Offer(RunsOf(expansion_, *KeepAllSolution().schedule));
+  return TraceShownPoints(most_added, StepCost(), WorkOf(request_.effort).curve, &own_problem_);
 }
 
 Result<BestSolution> BestSearch::SolveWithinAddedTime(Cost most_added) {
   const BestSolution all = KeepAllSolution();
   KeepInCaseOfStop(all);
-  has_curve_ = true;
-  curve().Offer(RunsOf(expansion_, *all.schedule));
   try {
-    CKPLAN_RETURN_IF_ERROR(
-        TraceShownPoints(most_added, StepCost(), WorkOf(request_.effort).curve, &own_problem_));
+    CKPLAN_RETURN_IF_ERROR(TraceOnce(most_added));
   } catch (const Stopped&) {
     const StopsSuspended whole;
     KeepInCaseOfStop(LeastWithin(most_added));

@@ -80,6 +80,14 @@ class BestSearch {
   // must fit the budget. Higher effort continues from the results of lower effort.
   Result<BestSolution> Solve(Bytes budget, const std::optional<Schedule>& known = std::nullopt);
 
+  // Like Solve, but if quick effort finds no plan, asks `find_least` for the plan with the lowest
+  // peak found: if its peak is far above the budget (IsFarBelow), normal effort isn't tried.
+  Result<BestSolution> SolveUnlessFarBelow(Bytes budget,
+                                           const std::function<Result<BestSolution>()>& find_least);
+  // Tells whether the budget is so far below the lowest peak found that a search at normal effort
+  // has never found a plan within it.
+  bool IsFarBelow(Bytes budget, const BestSolution& least) const;
+
   // Reads the plan and its proofs from the curve of the graph's own order, without other searches.
   Result<BestSolution> SolveByCurve(Bytes budget);
 
@@ -88,7 +96,11 @@ class BestSearch {
   std::optional<Bytes> PeakThatFits(
       Bytes most, const std::function<bool(const Schedule& schedule, Bytes peak)>& fits);
 
-  // Returns the plan with the lowest peak found, and the least time for that peak.
+  // Returns a plan with the lowest peak found, and a bound on the peak in the graph's own order or,
+  // if the request allows it, in any order. No point of CurveToShow has a lower peak, unless that
+  // comes from the last search for the chosen plan.
+  Result<BestSolution> FindMin();
+  // Returns a plan with at most that peak, and the least time for it.
   Result<BestSolution> SolveForMinPeak();
 
   // Returns the plan with the lowest peak found that adds at most `most_added`, and little time for
@@ -131,6 +143,8 @@ class BestSearch {
 
   static Order OwnForwardOrder(const TensorGraph& graph);
 
+  Result<BestSolution> SolveFrom(Progress progress, Bytes budget,
+                                 const std::function<Result<BestSolution>()>& find_least);
   Result<Done> SolveAt(SearchEffort effort, Bytes budget, Progress* progress);
   bool IsFinal(const Progress& progress) const;
   Result<BestSolution> SolveMirrored(SearchEffort effort, Bytes budget, Progress* progress);
@@ -144,9 +158,8 @@ class BestSearch {
                                      const BestWork& work, const std::vector<Schedule>& starts,
                                      const BestOutcome* before) const;
   Result<Done> SolveInAnyOrder(SearchEffort effort, Bytes budget, Progress* progress);
-  // Returns a plan with the lowest peak found, and a bound on the peak in the graph's own order or,
-  // if the request allows it, in any order.
-  Result<BestSolution> FindMin();
+  Result<Done> TraceOnce(Cost most_added);
+  Result<LeastPeak> FindMinInOwnOrder(Bytes reached);
   Result<BestSolution> FindMinInAnyOrder(const BestSolution& known);
   std::vector<OrderedProblem> FindOtherOrders(Bytes budget, const BestSolution& own,
                                               const std::optional<Schedule>& known,
@@ -180,6 +193,7 @@ class BestSearch {
   bool has_curve_ = false;          // A curve was requested.
   std::optional<Balance> balance_;  // The argument of SolveForBalance.
   std::optional<BestSolution> found_;
+  std::optional<BestSolution> least_;  // The result of FindMin.
 };
 
 }  // namespace ckplan

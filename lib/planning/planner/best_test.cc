@@ -3,6 +3,7 @@
 #include <string>
 
 #include "lib/base/rng.h"
+#include "lib/files/input/load_source.h"
 #include "lib/planning/plan/added_time.h"
 #include "lib/planning/plan/check.h"
 #include "lib/planning/planner/planner.h"
@@ -10,10 +11,13 @@
 #include "lib/problem/schedule/simulate.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/instances.h"
+#include "lib/testing/layered_graph.h"
 #include "lib/testing/random_graph.h"
 
 namespace ckplan {
 namespace {
+
+const Budget kLeastBudget = {Budget::Kind::kMin, Bytes(0), 0};
 
 PlanRequest BestWithin(const Budget& budget) {
   PlanRequest request;
@@ -24,6 +28,28 @@ PlanRequest BestWithin(const Budget& budget) {
 }
 
 Budget Percent(double percent) { return {Budget::Kind::kPercent, Bytes(0), percent}; }
+
+// Checks that the least budget, the first row without a budget and a refusal agree. Returns whether
+// the step can do with less memory than keep-all.
+bool CheckLeastPeak(const TrainingStep& step, SearchEffort effort) {
+  const auto plan_within = [&](const Budget& budget) {
+    PlanRequest request = BestWithin(budget);
+    request.effort = effort;
+    return MakePlan(step, request, {});
+  };
+  const Bytes first_row = plan_within({}).value().figures.curve.front().peak;
+  const Plan least = plan_within(kLeastBudget).value();
+  CHECK(least.figures.peak <= first_row);
+  CHECK(plan_within(Budget::Of(first_row)).ok());
+  const Result<Plan> refused = plan_within(Budget::Of(Bytes(least.figures.peak.count() / 10 * 9)));
+  REQUIRE_FALSE(refused.ok());
+  const Bytes named(std::stoll(refused.error().remedy.settings.at(0).value));
+  CHECK(named >= least.figures.peak);
+  CHECK(named <= first_row);
+  CHECK(plan_within(Budget::Of(named)).ok());
+  CHECK(refused.error().notes.size() == 1);
+  return named < KeepAllPeak(step);
+}
 
 }  // namespace
 
@@ -88,15 +114,14 @@ TEST_CASE("best: the least peak is no higher than that of any other algorithm") 
     RandomGraphOptions options;
     options.nodes = static_cast<int>(rng.Between(2, 8));
     const TensorGraph graph = RandomTensorGraph(rng, options);
-    const Budget least = {Budget::Kind::kMin, Bytes(0), 0};
-    const Plan best = MakePlan(graph, BestWithin(least), {}).value();
+    const Plan best = MakePlan(graph, BestWithin(kLeastBudget), {}).value();
     const Certificate& certificate = *best.figures.certificate;
     CHECK(certificate.peak.bytes + certificate.peak_gap == best.figures.peak);
     const bool is_proven = certificate.peak_gap == Bytes(0);
     CHECK(best.figures.is_optimal == (is_proven && certificate.gap == Cost(0)));
     CHECK(best.figures.guarantee.starts_with("no plan in ") == is_proven);
     for (const SolverInfo& info : AllSolvers()) {
-      PlanRequest request = BestWithin(least);
+      PlanRequest request = BestWithin(kLeastBudget);
       request.algorithm = info.name;
       const Result<Plan> other = MakePlan(graph, request, {});
       if (other.ok()) CHECK(best.figures.peak <= other->figures.peak);
@@ -137,7 +162,7 @@ TEST_CASE("best: the least peak in any order is no higher than in the model's or
     RandomGraphOptions options;
     options.nodes = static_cast<int>(rng.Between(2, 8));
     const TensorGraph graph = RandomTensorGraph(rng, options);
-    PlanRequest request = BestWithin({Budget::Kind::kMin, Bytes(0), 0});
+    PlanRequest request = BestWithin(kLeastBudget);
     request.effort = SearchEffort::kQuick;
     const Plan model = MakePlan(graph, request, {}).value();
     request.order = StepOrder::kFree;
@@ -169,6 +194,19 @@ TEST_CASE("best: a refusal names a budget that it can keep, and says what is pro
   CHECK(MakePlan(graph, BestWithin(Budget::Of(least)), {}).ok());
   CHECK(refused.error().notes.front() ==
         "no plan in any order fits: each needs at least 16 B (16 bytes)");
+}
+
+TEST_CASE("best: the least budget, the first row without a budget and refusals agree") {
+  Rng rng(1);
+  CheckLeastPeak(RandomLayers(rng, 13, 5), SearchEffort::kNormal);
+  for (const char* const model : {"resnet50", "squeezenet1_1"}) {
+    CAPTURE(model);
+    PlanRequest request;
+    request.dims = {{"N", 8}};
+    const std::string path = std::string("testdata/models/") + model + ".onnx";
+    const Source source = LoadSource(path, request).value();
+    CHECK(CheckLeastPeak(source.step(), SearchEffort::kQuick));
+  }
 }
 
 TEST_CASE("best: without a budget it takes the least peak that adds at most a tenth of a step") {

@@ -302,7 +302,7 @@ class FitSearch {
                                     searches};
     CKPLAN_ASSIGN_OR_RETURN(
         const std::optional<FitPlan> found,
-        FindLargestPlan(&models_, allowance, std::max(kept, first_ - 1), limits_));
+        FindLargestPlan(&models_, allowance, std::max(kept, first_ - 1), limits_, &tried_));
     if (!found) return std::optional<FitRow>();
     return std::optional(RowOf(found->count, found->next, &found->plan));
   }
@@ -333,6 +333,7 @@ class FitSearch {
   Fit fit_;
   int64_t first_ = 1;  // The smallest count that the model supports.
   SizedModels models_;
+  TriedSizes tried_;
 };
 
 Result<Done> CheckFitRequest(const FitRequest& request) {

@@ -98,8 +98,9 @@ Result<PlanWithin> ReadPlanAt(SizedModels& models, int64_t count, double added_p
 // A count's value is its added time as a fraction of the allowed added time.
 class RowSearch {
  public:
-  RowSearch(SizedModels* models, const FitAllowance& allowance, const SolveLimits& limits)
-      : models_(*models), allowance_(allowance), limits_(limits) {}
+  RowSearch(SizedModels* models, const FitAllowance& allowance, const SolveLimits& limits,
+            TriedSizes* tried)
+      : models_(*models), allowance_(allowance), limits_(limits), tried_(*tried) {}
 
   Result<std::optional<FitPlan>> Run(int64_t start) && {
     MeasuredCount low = {start, 0};
@@ -142,8 +143,21 @@ class RowSearch {
   }
 
   Result<bool> LacksFallback(int64_t count) {
+    if (const auto known = tried_.has_plan.find(count); known != tried_.has_plan.end()) {
+      return !known->second;
+    }
     CKPLAN_ASSIGN_OR_RETURN(const bool has_plan, HasPlan(&models_, count, limits_));
+    tried_.has_plan[count] = has_plan;
     return !has_plan;
+  }
+
+  std::optional<Cost> BoundAt(int64_t count, const SizedModel& sized) {
+    auto known = tried_.bounds.find(count);
+    if (known == tried_.bounds.end()) {
+      const auto bound = sized.Bound(allowance_.memory - sized.covered);
+      known = tried_.bounds.emplace(count, bound).first;
+    }
+    return known->second;
   }
 
   // Returns a lower bound on what plans in the model's order add. If plans may have another order,
@@ -152,7 +166,7 @@ class RowSearch {
     CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models_.At(count));
     if (sized == nullptr || sized->least_need > allowance_.memory) return kNever;
     if (sized->need() <= allowance_.memory) return 0.0;
-    const auto bound = sized->Bound(allowance_.memory - sized->covered);
+    const std::optional<Cost> bound = BoundAt(count, *sized);
     if (!bound) return kNever;
     return PartOfMost(Ratio(*bound, sized->step));
   }
@@ -210,6 +224,7 @@ class RowSearch {
   SizedModels& models_;
   const FitAllowance& allowance_;
   const SolveLimits& limits_;
+  TriedSizes& tried_;
   bool checks_each_ = false;              // ReadAt checks that there is a fallback plan.
   int64_t without_plan_ = kMaxCount + 1;  // The smallest count known to have no plan on the curve.
   std::optional<FitPlan> found_;          // The plan for the largest count that has one.
@@ -218,8 +233,9 @@ class RowSearch {
 }  // namespace
 
 Result<std::optional<FitPlan>> FindLargestPlan(SizedModels* models, const FitAllowance& allowance,
-                                               int64_t start, const SolveLimits& limits) {
-  return RowSearch(models, allowance, limits).Run(start);
+                                               int64_t start, const SolveLimits& limits,
+                                               TriedSizes* tried) {
+  return RowSearch(models, allowance, limits, tried).Run(start);
 }
 
 Result<bool> HasPlan(SizedModels* models, int64_t count, const SolveLimits& limits) {

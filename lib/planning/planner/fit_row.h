@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 
 #include "lib/base/result.h"
@@ -34,12 +35,19 @@ struct FitAllowance {
   bool searches = true;  // From the largest size that the curve has, searches for larger ones.
 };
 
+// What the rows of one fit have found out about sizes, whatever time they may add.
+struct TriedSizes {
+  std::map<int64_t, std::optional<Cost>> bounds;  // SizedModel::Bound, by count.
+  std::map<int64_t, bool> has_plan;               // HasPlan, by count.
+};
+
 // Returns the largest size above `start` for which `best` finds a plan within the allowance; it
 // finds none for the next size tried. `start` fits, or is 0. Returns nothing if no larger size has
 // a plan. Returns the errors of reading the model and of the algorithm; throws stops
 // (lib/base/stop.h).
 Result<std::optional<FitPlan>> FindLargestPlan(SizedModels* models, const FitAllowance& allowance,
-                                               int64_t start, const SolveLimits& limits);
+                                               int64_t start, const SolveLimits& limits,
+                                               TriedSizes* tried);
 
 // Tells whether the search finds a plan for this size within the memory, with any added time.
 // Returns the errors of FindLargestPlan.

@@ -84,14 +84,14 @@ Result<std::optional<Plan>> ReadFastestPlan(const TrainingStep& step, const Plan
   return std::optional<Plan>();
 }
 
-// Returns the first plan that fits, trying smaller and smaller budgets. If the first attempt
+// Returns the first plan that fits: `plan`, or one of smaller and smaller budgets. If `plan`
 // doesn't fit, a plan on the curve may be faster than that of another attempt, because the
 // allocator wastes less with it.
 Result<Plan> FirstThatFits(const TrainingStep& step, const PlanRequest& request,
                            const SolveLimits& limits,
-                           const std::function<Result<Plan>(const PlanRequest&)>& make) {
+                           const std::function<Result<Plan>(const PlanRequest&)>& make,
+                           Result<Plan> plan) {
   MemoryAttempts attempts(step, request);
-  Result<Plan> plan = make(request);
   std::optional<Plan> last;  // That was too large.
   while (plan.ok() ? !attempts.Fits(*plan) : plan.error().code == ErrorCode::kInfeasible) {
     const std::optional<PlanRequest> next = attempts.After(plan.ok() ? &*plan : nullptr);
@@ -239,7 +239,12 @@ Result<Plan> PlanWithinMemory(const TrainingStep& step, const PlanRequest& reque
   if (least_need > request.memory.bytes) {
     return LeastOrRefusal(step, request, make, OptimizerNeedsMore(least_need, request));
   }
-  Result<Plan> plan = FirstThatFits(step, request, limits, make);
+  Result<Plan> plan = make(request);
+  const bool is_refused = !plan.ok() && plan.error().code == ErrorCode::kInfeasible;
+  // Even if the allocator wastes nothing, no plan fits, and the error names enough memory. Every
+  // other attempt would be a part of this search.
+  if (is_refused && request.algorithm == kBestAlgorithm && !step.is_joint()) return plan;
+  plan = FirstThatFits(step, request, limits, make, std::move(plan));
   if (plan.ok() || plan.error().code != ErrorCode::kInfeasible) return plan;
   CKPLAN_ASSIGN_OR_RETURN(std::optional<Plan> sure, FindFallbackPlan(step, request, limits));
   if (sure) return *std::move(sure);

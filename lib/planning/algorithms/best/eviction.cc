@@ -33,29 +33,32 @@ double HalfPower(double x, int halves) {
 class Uses {
  public:
   Uses(const RunProblem& problem, std::span<const OpId> order)
-      : uses_(ListUses(problem, order)), next_(At(problem.value_count), 0) {}
+      : ends_(At(problem.value_count) + 1, 0) {
+    for (const OpId op : order) {
+      for (const int32_t read : problem.reads[op.index()]) ++ends_[At(read) + 1];
+    }
+    for (size_t i = 1; i < ends_.size(); ++i) ends_[i] += ends_[i - 1];
+    next_ = ends_;
+    positions_.resize(ends_.back());
+    // Afterwards, each value's list ends where the next one's began.
+    for (size_t k = 0; k < order.size(); ++k) {
+      for (const int32_t read : problem.reads[order[k].index()]) {
+        positions_[ends_[At(read)]++] = static_cast<int32_t>(k);
+      }
+    }
+  }
 
   static constexpr int32_t kNever = -1;
   int32_t Next(int32_t value) const {
-    const std::span<const int32_t> list = uses_[value];
     const size_t i = next_[At(value)];
-    return i < list.size() ? list[i] : kNever;
+    return i < ends_[At(value)] ? positions_[i] : kNever;
   }
   // The walk has passed the next use.
   void Pass(int32_t value) { ++next_[At(value)]; }
 
  private:
-  static FlatLists ListUses(const RunProblem& problem, std::span<const OpId> order) {
-    std::vector<std::vector<int32_t>> lists(At(problem.value_count));
-    for (size_t k = 0; k < order.size(); ++k) {
-      for (const int32_t read : problem.reads[order[k].index()]) {
-        lists[At(read)].push_back(static_cast<int32_t>(k));
-      }
-    }
-    return FlatLists(lists);
-  }
-
-  FlatLists uses_;
+  std::vector<size_t> ends_;
+  std::vector<int32_t> positions_;
   std::vector<size_t> next_;
 };
 
@@ -451,12 +454,11 @@ Runs DelayReruns(const RunProblem& problem, const Runs& runs) {
   const std::vector<size_t> anchors = FindLatestAnchors(problem, runs);
   // A first run is its own anchor and comes last among the runs with that anchor. Within an anchor,
   // runs keep their order, so a run's inputs still come before it.
-  std::vector<size_t> steps(runs.size());
-  for (size_t step = 0; step < steps.size(); ++step) steps[step] = step;
-  std::stable_sort(steps.begin(), steps.end(),
-                   [&](size_t a, size_t b) { return anchors[a] < anchors[b]; });
-  Runs late;
-  for (const size_t step : steps) late.push_back(runs[step]);
+  std::vector<size_t> place(runs.size() + 2, 0);  // By anchor: where its next run goes.
+  for (const size_t anchor : anchors) ++place[anchor + 1];
+  for (size_t anchor = 0; anchor <= runs.size(); ++anchor) place[anchor + 1] += place[anchor];
+  Runs late(runs.size());
+  for (size_t step = 0; step < runs.size(); ++step) late[place[anchors[step]]++] = runs[step];
   return late;
 }
 

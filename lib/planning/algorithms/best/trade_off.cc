@@ -14,6 +14,9 @@ namespace {
 
 constexpr int kMaxTrials = 11;
 constexpr int kMaxTrialsInVain = 6;  // In a row.
+constexpr int kMaxTrialsBelowCurve = 3;
+// Below a curve, the last trials are for a plan with a peak that is lower by one part in this many.
+constexpr int64_t kLastStepParts = 1'024;
 
 // If plans may add at most a step divided by this, programs over moments are fast, while the curve,
 // with few reruns to choose from, leaves larger gaps.
@@ -32,16 +35,27 @@ int64_t ProgramWorkLimit(const BestWork& work, int32_t op_count) {
 
 }  // namespace
 
-Result<LeastPeak> FindMinPeak(BestProblem* problem, BestOptions options, int64_t reached) {
+Result<LeastPeak> FindMinPeak(BestProblem* problem, BestOptions options, int64_t reached,
+                              std::optional<int64_t> known_refused) {
   Simulator simulator(problem->graph());
   LeastPeak least;
   least.bound.bytes = Bytes(problem->certificates().least_peak_any_plan);
   options.enough = std::numeric_limits<int64_t>::max() / 2;  // Any plan that fits is good enough.
   int64_t left = ProgramWorkLimit(options.work, problem->flat().op_count);
-  int64_t refused = least.bound.bytes.count() - 1;
-  int in_vain = 0;
-  for (int trial = 0; trial < kMaxTrials && refused + 1 < reached; ++trial) {
-    options.budget = trial == 0 ? refused + 1 : refused + (reached - refused) / 2;
+  TradeOffCurve* const curve = problem->curve();
+  const auto take_from_curve = [&] {
+    if (curve->plans().front().peak >= reached) return;
+    reached = curve->plans().front().peak;
+    least.runs = curve->plans().front().runs;
+  };
+  take_from_curve();
+  int64_t refused = known_refused.value_or(least.bound.bytes.count() - 1);
+  // Where the bound was refused, the curve has been searched, too.
+  int in_vain = known_refused ? kMaxTrialsInVain - kMaxTrialsBelowCurve : 0;
+  for (int trial = known_refused ? 1 : 0; trial < kMaxTrials && refused + 1 < reached; ++trial) {
+    const bool is_last = in_vain == kMaxTrialsInVain;
+    if (is_last) refused = std::max(refused, reached - reached / kLastStepParts - 1);
+    options.budget = trial == 0 || is_last ? refused + 1 : refused + (reached - refused) / 2;
     options.work.programs = std::clamp<int64_t>(left, 0, options.work.programs);
     CKPLAN_ASSIGN_OR_RETURN(BestOutcome tried, SolveBest(problem, options));
     left -= tried.program_work;
@@ -51,16 +65,15 @@ Result<LeastPeak> FindMinPeak(BestProblem* problem, BestOptions options, int64_t
                 BytesOfOthers(problem->flat(), *tried.runs);
       least.runs = std::move(tried.runs);
       options.starts = {*least.runs};
-      in_vain = 0;
+      if (!is_last) in_vain = 0;
       continue;
     }
-    if (!tried.is_infeasible && ++in_vain == kMaxTrialsInVain) break;
+    if (is_last || (!tried.is_infeasible && ++in_vain == kMaxTrialsInVain && !known_refused)) break;
     // The proof holds for all plans that the search considers.
     refused = std::max(options.budget, tried.least_peak.bytes.count() - 1);
   }
-  TradeOffCurve* const curve = problem->curve();
   curve->ReadWithin(*options.enough, options.work.curve);
-  if (curve->plans().front().peak < reached) least.runs = curve->plans().front().runs;
+  take_from_curve();
   return least;
 }
 

@@ -44,8 +44,10 @@ struct LeastPeak {
 // range, at most ten times and until six trials in a row found nothing; at last on the curve.
 // Ignores the options' budget. Their work applies to each trial; the programs of all trials
 // together get less on graphs of fewer than `full_ops` operations, but at least as much as one
-// trial.
-Result<LeastPeak> FindMinPeak(BestProblem* problem, BestOptions options, int64_t reached);
+// trial. `refused` is a budget for which a search found no plan. Then the bound isn't tried, and
+// after three trials in a row that found nothing, the last ones are for a slightly lower peak.
+Result<LeastPeak> FindMinPeak(BestProblem* problem, BestOptions options, int64_t reached,
+                              std::optional<int64_t> refused = std::nullopt);
 
 // Searches for plans on the problem's curve that add at most this and need less memory than the
 // curve knows: bisects a few times between its plan and its bound. Only for graphs of up to

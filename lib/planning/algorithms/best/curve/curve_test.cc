@@ -352,7 +352,9 @@ TEST_CASE("curve: reruns that the budget leaves room for are left out") {
   const Expansion chain = ChainOfFour();
   const RunProblem problem(chain.graph);
   const Runs order = RequiredOwnOrder(problem);
-  const std::optional<Runs> runs = EvictedAround(problem, order, 16, {1, 1, 2, true}, {});
+  FlatSimulator simulator(problem);
+  const std::optional<Runs> runs =
+      EvictedAround(problem, order, 16, {1, 1, 2, true}, {}, &simulator);
   REQUIRE(runs);
   const Runs fewer = WithoutSpareReruns(problem, *runs, 16);
   CHECK(PeakOf(problem, fewer) == 16);

@@ -184,13 +184,13 @@ Runs RunsOfCut(const RunProblem& problem, std::span<const OpId> order,
 
 std::optional<Runs> EvictedAround(const RunProblem& problem, std::span<const OpId> order,
                                   int64_t budget, const EvictionRule& rule,
-                                  const std::vector<bool>& kept) {
+                                  const std::vector<bool>& kept, FlatSimulator* simulator) {
   const std::optional<Runs> found = Evict(problem, order, budget, rule, kept);
   if (!found) return std::nullopt;
   Runs runs = DropUnread(problem, *found, FirstRuns::kKeepOrder);
   Runs late = DropUnread(problem, DelayReruns(problem, runs), FirstRuns::kKeepOrder);
   // The budget is that of one micro-batch.
-  const int64_t peak = PeakOf(problem, late) - BytesOfOthers(problem, late);
+  const int64_t peak = simulator->Run(late).peak - BytesOfOthers(problem, late);
   return peak <= budget ? std::move(late) : std::move(runs);
 }
 

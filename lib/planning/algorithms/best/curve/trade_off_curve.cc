@@ -123,7 +123,8 @@ TradeOffCurve::TradeOffCurve(BestProblem* problem, Runs order)
     : problem_(problem),
       order_(std::move(order)),
       has_aliases_(HasAliases(problem->graph())),
-      simulator_(problem->graph()) {
+      simulator_(problem->graph()),
+      flat_simulator_(problem->flat()) {
   const RunProblem& flat = problem->flat();
   for (const OpId op : order_) once_ += flat.cost[At(op.index())];
   least_added_ = once_ - flat.total_cost + problem->forced_cost();
@@ -378,7 +379,7 @@ bool TradeOffCurve::EvictBy(const EvictionRule& rule, int64_t budget,
   const RunProblem& flat = problem_->flat();
   EvictionRule now = rule;
   const auto evict = [&](int64_t left) {
-    const std::optional<Runs> runs = EvictedAround(flat, order_, left, now, kept);
+    const std::optional<Runs> runs = EvictedAround(flat, order_, left, now, kept, &flat_simulator_);
     if (runs) Offer(*runs);
     return runs.has_value();
   };
@@ -438,7 +439,8 @@ void TradeOffCurve::EvictAroundCut(int64_t budget) {
   const int64_t left = budget - network_->BytesOfOthers();
   for (EvictionRule rule : std::span(kEvictions).first(kEvictionsOnTheWay)) {
     rule.drops_at_loss = true;
-    const std::optional<Runs> runs = EvictedAround(problem_->flat(), order_, left, rule, kept);
+    const std::optional<Runs> runs =
+        EvictedAround(problem_->flat(), order_, left, rule, kept, &flat_simulator_);
     if (runs) Offer(*runs);
   }
 }

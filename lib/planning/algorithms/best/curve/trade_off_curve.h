@@ -31,6 +31,7 @@
 #include "lib/planning/algorithms/best/curve/nested_network.h"
 #include "lib/planning/algorithms/best/curve/price_master.h"
 #include "lib/planning/algorithms/best/eviction.h"
+#include "lib/planning/algorithms/best/flat_simulation.h"
 #include "lib/planning/plan/certificate.h"
 #include "lib/planning/plan/curve_point.h"
 #include "lib/problem/graph/joint_graph.h"
@@ -145,6 +146,7 @@ class TradeOffCurve {
   const Runs order_;
   const bool has_aliases_;
   Simulator simulator_;
+  FlatSimulator flat_simulator_;
   int64_t once_ = 0;         // The cost of the order.
   int64_t least_added_ = 0;  // What every plan adds: see BestOutcome.
   int32_t peak_moment_ = 0;  // The position where the order itself needs the most memory.
