@@ -1,7 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-
 #include "cli/ckbench/all_reproductions.h"
 #include "cli/ckbench/synthetic_graph.h"
 

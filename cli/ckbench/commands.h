@@ -18,7 +18,6 @@ namespace ckplan {
 
 // Functions that the commands of ckbench share.
 
-// Returns the screen as the commands detect it.
 Screen BenchScreen();
 
 // Parses the arguments after the command's name. Returns an exit code if they ask for help, which

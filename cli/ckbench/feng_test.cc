@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <string>
 
 #include "cli/ckbench/all_reproductions.h"

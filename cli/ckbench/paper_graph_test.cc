@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <string>
 
 #include "cli/ckbench/synthetic_graph.h"
 #include "lib/planning/planner/planner.h"

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
-#include <string>
 
 #include "cli/ckbench/all_reproductions.h"
 #include "cli/common/files.h"

@@ -147,26 +147,12 @@ void WritePeak(JsonWriter& json, std::string_view key, const MeasuredPeak& peak)
   json.End();
 }
 
-void WriteSeconds(JsonWriter& json, std::string_view key, const std::optional<double>& seconds) {
-  json.Key(key);
-  if (seconds) {
-    json.Decimal(*seconds, 6);
-  } else {
-    json.Null();
-  }
-}
-
 void WriteRun(JsonWriter& json, std::string_view key, const RunFigures& run) {
   json.Key(key).BeginObject(JsonLayout::kLines);
   json.Key("predicted_peak_bytes").Amount(run.predicted_peak);
   WritePeak(json, "arena_peak", run.arena_peak);
   WritePeak(json, "counted_peak", run.counted_peak);
-  json.Key("driver_peak_bytes");
-  if (run.driver_peak) {
-    json.Amount(*run.driver_peak);
-  } else {
-    json.Null();
-  }
+  json.Key("driver_peak_bytes").Amount(run.driver_peak);
   json.Key("arena_bytes").Amount(run.arena_bytes);
   json.Key("arena_used_bytes").Amount(run.arena_used);
   if (run.host_bytes > Bytes(0)) {
@@ -178,10 +164,10 @@ void WriteRun(JsonWriter& json, std::string_view key, const RunFigures& run) {
     json.End();
   }
   json.Key("loss").Decimal(run.loss, 9);
-  WriteSeconds(json, "seconds", run.seconds);
-  WriteSeconds(json, "operator_seconds", run.operator_seconds);
-  WriteSeconds(json, "recompute_seconds", run.recompute_seconds);
-  WriteSeconds(json, "predicted_seconds", run.predicted_seconds);
+  json.Key("seconds").Decimal(run.seconds, 6);
+  json.Key("operator_seconds").Decimal(run.operator_seconds, 6);
+  json.Key("recompute_seconds").Decimal(run.recompute_seconds, 6);
+  json.Key("predicted_seconds").Decimal(run.predicted_seconds, 6);
   json.End();
 }
 
@@ -266,14 +252,9 @@ std::string ValidationJson(const ValidationReport& report, const ValidationConte
   WriteConstants(json, report.constants);
   WriteOverheads(json, report.overheads);
   WriteGradients(json, report);
-  json.Key("timing");
-  if (report.timing) {
-    json.Text(NameOf(*report.timing));
-  } else {
-    json.Null();
-  }
-  WriteSeconds(json, "predicted_overhead", report.predicted_overhead);
-  WriteSeconds(json, "measured_overhead", report.measured_overhead);
+  json.Key("timing").TextOrNull(report.timing ? NameOf(*report.timing) : "");
+  json.Key("predicted_overhead").Decimal(report.predicted_overhead, 6);
+  json.Key("measured_overhead").Decimal(report.measured_overhead, 6);
   WriteLines(json, "notes", report.notes);
   std::vector<std::string> failures;
   for (const Error& failure : report.failures) failures.push_back(MessageOf(failure));

@@ -9,7 +9,6 @@
 
 namespace ckplan {
 
-// The plan and the backend of a report.
 struct ValidationContext {
   const Plan& plan;
   std::string backend;  // "cpu: oneDNN 3.2.0, 2 threads"

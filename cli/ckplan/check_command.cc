@@ -31,7 +31,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kChecker = "checker";
 
-// The findings about one plan.
 struct Findings {
   PlanPath path;
   // Why the plan could not be judged; the other members are then empty.

@@ -1,6 +1,5 @@
 // The forms of `ckplan compare` for programs.
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "cli/ckplan/compare_table.h"

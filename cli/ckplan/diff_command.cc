@@ -1,7 +1,6 @@
 // ckplan diff: what changed between two plans.
 #include <fmt/format.h>
 
-#include <chrono>
 #include <optional>
 #include <utility>
 

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <memory>
 #include <utility>
 
 #include "cli/ckplan/commands.h"

@@ -184,8 +184,7 @@ class ExplanationJson {
       json_.Null();
     }
     WriteMeasured("if_freed", tensor.if_freed);
-    json_.Key("again_step");
-    tensor.again_at ? json_.Integer(*tensor.again_at) : json_.Null();
+    json_.Key("again_step").Integer(tensor.again_at);
     WriteMeasured("if_kept", tensor.if_kept);
     if (!tensor.copies.empty()) WriteCopies(tensor.copies);
     json_.End();

@@ -184,12 +184,7 @@ std::string ModelLimits(const FitReport& report) {
 
 void WriteRow(const Fit& fit, const FitRow& row, bool is_best, JsonWriter* json) {
   json->BeginObject(JsonLayout::kInline);
-  json->Key("added_percent");
-  if (row.added_percent) {
-    json->Decimal(*row.added_percent, 3);
-  } else {
-    json->Null();
-  }
+  json->Key("added_percent").Decimal(row.added_percent, 3);
   json->Key("size");
   if (row.size == 0) {
     json->Null().End();
@@ -206,12 +201,7 @@ void WriteRow(const Fit& fit, const FitRow& row, bool is_best, JsonWriter* json)
   json->Key("throughput").Decimal(Throughput(fit, row), 6);
   json->Key("is_most").Boolean(is_best);
   json->Key("limit").Text(NameOf(row.limit));
-  json->Key("model_limit");
-  if (row.model_limit.empty()) {
-    json->Null();
-  } else {
-    json->Text(row.model_limit);
-  }
+  json->Key("model_limit").TextOrNull(row.model_limit);
   json->Key("is_proven").Boolean(row.is_proven);
   json->Key("accounting");
   WriteAccounting(row.accounting, fit.plan.memory, JsonLayout::kInline, json);
@@ -345,12 +335,7 @@ std::string FitJson(const FitReport& report) {
   json.Key("dims").BeginObject(JsonLayout::kInline);
   for (const auto& [name, size] : fit.plan.dims) json.Key(name).Integer(size);
   json.End();
-  json.Key("device");
-  if (fit.plan.memory.device.empty()) {
-    json.Null();
-  } else {
-    json.Text(fit.plan.memory.device);
-  }
+  json.Key("device").TextOrNull(fit.plan.memory.device);
   json.Key("memory_bytes").Amount(fit.plan.memory.bytes);
   json.Key("reserve_bytes").Amount(OutsideInMemory(fit.plan));
   json.Key("budget_bytes").Amount(MemoryForTensors(fit));

@@ -32,7 +32,6 @@ double Throughput(const Fit& fit, const FitRow& row);
 // Whether a dimension of this name is a batch of samples.
 bool IsBatchName(const std::string& dim);
 
-// A fit and its request.
 struct FitReport {
   Fit fit;
   int64_t multiple_of = 1;

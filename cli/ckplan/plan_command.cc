@@ -1,7 +1,6 @@
 // ckplan plan: one model, one algorithm, one plan.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>

@@ -91,7 +91,6 @@ Words FieldWords(std::string_view field) {
   return words;
 }
 
-// Returns whether a value of this form is the name of a file.
 bool IsFile(std::string_view form) {
   constexpr std::string_view kForms[] = {"FILE", "PLAN",       "MODEL",         "OLD",
                                          "NEW",  "NAME|@FILE", "NAME,...|@FILE"};

@@ -67,7 +67,6 @@ std::optional<std::string> FindConfigFile();
 Result<ConfigFile> ParseConfig(std::string_view text, const std::string& path,
                                const std::function<bool(const std::string& name)>& is_section);
 
-// Returns the text as a TOML string.
 std::string TomlText(std::string_view text);
 
 }  // namespace ckplan

@@ -70,13 +70,7 @@ void WriteRemedy(const Remedy& remedy, JsonWriter* json) {
     json->BeginObject(JsonLayout::kInline);
     json->Key("field").Text(setting.name);
     json->Key("flag").Text(FlagOf(setting.name));
-    json->Key("value");
-    if (setting.value.empty()) {
-      json->Null();
-    } else {
-      json->Text(setting.value);
-    }
-    json->End();
+    json->Key("value").TextOrNull(setting.value).End();
   }
   json->End().End();
 }
@@ -121,13 +115,7 @@ std::string ErrorJson(const Error& error, ExitCode code) {
   json.End();
   json.Key("remedy");
   WriteRemedy(error.remedy, &json);
-  json.Key("least_bytes");
-  if (const std::optional<int64_t> least = MinBytes(error)) {
-    json.Integer(*least);
-  } else {
-    json.Null();
-  }
-  json.End();
+  json.Key("least_bytes").Integer(MinBytes(error)).End();
   return std::move(json).Finish();
 }
 

@@ -5,8 +5,8 @@
 // does not start with an older library, although that library has all it needs. This file requests
 // the versions that the C library of x86-64 has had from the beginning, which later libraries keep,
 // and defines the functions that 2.28 lacks. The linker's --wrap turns each call of FUNCTION, in
-// all statically linked code, into a call of __wrap_FUNCTION; older_glibc.cmake reads the names
-// from this file.
+// all statically linked code, into a call of __wrap_FUNCTION; scripts/cmake/portable.cmake reads
+// the names from this file.
 //
 // Only the programs of the Python package use this file (CKPLAN_WHEEL). The names are the C
 // library's.

@@ -53,7 +53,7 @@ TEST_CASE(
   for (const BundleEntry& seed : SeedsOf("joint_plan").entries) {
     accepted_joint += IsAcceptedJointPlan(seed.text) ? 1 : 0;
   }
-  INFO("testdata/fuzz/README.md says how to make new plans");
+  INFO("testdata/README.md says how to make new plans");
   CHECK(accepted >= 3);
   CHECK(accepted_joint >= 3);
 }

@@ -2,7 +2,6 @@
 // settings, and to the output of --print-config.
 #include <algorithm>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "cli/ckplan/commands.h"

@@ -13,7 +13,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <optional>
 
 #include "lib/base/check.h"

@@ -2,7 +2,6 @@
 // folder of the test.
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <optional>

@@ -1,7 +1,6 @@
 #include "lib/base/dim_expression.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <numeric>
 

@@ -1,9 +1,7 @@
 #include "lib/testing/random_schedule.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 
 #include "lib/problem/schedule/step_table.h"
 #include "lib/testing/random_joint_graph.h"

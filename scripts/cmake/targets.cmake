@@ -6,6 +6,7 @@
 #     PACKAGES fmt::fmt                outside libraries, private to this folder
 #     PUBLIC_HEADERS schedule.h ...    the headers that other folders may include; by default all
 #     TESTS simulate_test.cc ...       one doctest program per folder, registered with CTest
+#     IN chen                          where its files are, if not in the folder of the CMakeLists.txt
 #     PART_OF cuda                     the folder of lib/ that it belongs to, if it is not a folder
 #     QUICK_BUILD                      needs no speed: is optimized less and compiled faster
 #     ALONE)                           its files use the same names for their own, so each is compiled alone
@@ -72,8 +73,8 @@ function(ckplan_quick_build target)
 endfunction()
 
 # Checks the #include lines of a folder's sources and of all headers in it.
-function(ckplan_check_includes target folder sources allowed)
-  file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h ${CMAKE_CURRENT_SOURCE_DIR}/ops/*.h)
+function(ckplan_check_includes target folder dir sources allowed)
+  file(GLOB headers CONFIGURE_DEPENDS ${dir}/*.h ${dir}/ops/*.h)
   set(stamp ${CMAKE_CURRENT_BINARY_DIR}/${target}_includes.stamp)
   add_custom_command(OUTPUT ${stamp}
     COMMAND ${CMAKE_COMMAND} -DFOLDER=${folder} "-DALLOWED=${allowed}" -DSTAMP=${stamp}
@@ -88,21 +89,27 @@ endfunction()
 
 # Declares a folder that has only headers.
 function(ckplan_headers folder)
-  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "IN" "DEPENDS" ${ARGN})
   list(TRANSFORM ARG_DEPENDS PREPEND ckplan_ OUTPUT_VARIABLE links)
   add_library(ckplan_${folder} INTERFACE)
   target_link_libraries(ckplan_${folder} INTERFACE ${links})
-  ckplan_check_includes(ckplan_${folder} ${folder} "" "${ARG_DEPENDS}")
+  ckplan_check_includes(ckplan_${folder} ${folder} ${CMAKE_CURRENT_SOURCE_DIR}/${ARG_IN} "" "${ARG_DEPENDS}")
 endfunction()
 
 function(ckplan_library folder)
-  cmake_parse_arguments(ARG "QUICK_BUILD;ALONE" "PART_OF"
+  cmake_parse_arguments(ARG "QUICK_BUILD;ALONE" "IN;PART_OF"
                         "SOURCES;DEPENDS;PACKAGES;PUBLIC_HEADERS;TESTS;TEST_DEPENDS" ${ARGN})
   set(whole ${folder})
   if(ARG_PART_OF)
     set(whole ${ARG_PART_OF})
   endif()
   set(target ckplan_${folder})
+  set(dir ${CMAKE_CURRENT_SOURCE_DIR})
+  if(ARG_IN)
+    string(APPEND dir /${ARG_IN})
+    list(TRANSFORM ARG_SOURCES PREPEND ${ARG_IN}/)
+    list(TRANSFORM ARG_TESTS PREPEND ${ARG_IN}/)
+  endif()
   foreach(other IN LISTS ARG_DEPENDS)
     if(NOT TARGET ckplan_${other})
       message(FATAL_ERROR "lib/${folder} links ${other}, which stands after it in lib/CMakeLists.txt")
@@ -119,10 +126,10 @@ function(ckplan_library folder)
   ckplan_options(${target} ${options})
   target_link_libraries(${target} PUBLIC ${links} PRIVATE ${ARG_PACKAGES})
 
-  file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR}/lib ${CMAKE_CURRENT_SOURCE_DIR})
+  file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR}/lib ${dir})
   list(TRANSFORM ARG_PUBLIC_HEADERS PREPEND ${path}/)
   set_property(TARGET ckplan_walls APPEND PROPERTY CKPLAN_PUBLIC_HEADERS ${ARG_PUBLIC_HEADERS})
-  ckplan_check_includes(${target} ${whole} "${ARG_SOURCES}" "${ARG_DEPENDS}")
+  ckplan_check_includes(${target} ${whole} ${dir} "${ARG_SOURCES}" "${ARG_DEPENDS}")
 
   if(CKPLAN_TESTS AND ARG_TESTS)
     list(TRANSFORM ARG_TEST_DEPENDS PREPEND ckplan_ OUTPUT_VARIABLE test_links)

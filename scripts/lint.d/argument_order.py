@@ -10,7 +10,6 @@ not; they are tried first. BUILD has been configured for clang, but need not hav
 and `.ci/run clang` call this.
 """
 
-import argparse
 import concurrent.futures
 import json
 import os
@@ -18,6 +17,8 @@ import pathlib
 import re
 import subprocess
 import sys
+
+from read_alone import is_within, parse
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 QUERY = ROOT / "scripts/lint.d/argument_order.query"
@@ -58,24 +59,12 @@ def try_sample():
         sys.exit(f"{SAMPLE}: not found: {sorted(wanted - found)}, found wrongly: {sorted(found - wanted)}")
 
 
-def is_within(file, paths):
-    return any(file == path or path in file.parents for path in paths)
-
-
 def look_at(build, file):
     return findings(ask(["-p", build, "--extra-arg=-w", file]))
 
 
-def parse():
-    options = argparse.ArgumentParser(description=__doc__, usage=argparse.SUPPRESS,
-                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("build", metavar="BUILD")
-    options.add_argument("paths", metavar="PATH", nargs="*")
-    return options.parse_args()
-
-
 def main():
-    given = parse()
+    given = parse(__doc__)
     build, paths = given.build, [ROOT / path for path in given.paths]
     try_sample()
     database = json.loads((pathlib.Path(build) / "compile_commands.json").read_text())

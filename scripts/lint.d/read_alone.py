@@ -31,8 +31,8 @@ def is_within(file, paths):
     return any(file == path or path in file.parents for path in paths)
 
 
-def parse():
-    options = argparse.ArgumentParser(description=__doc__, usage=argparse.SUPPRESS,
+def parse(description):
+    options = argparse.ArgumentParser(description=description, usage=argparse.SUPPRESS,
                                       formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("build", metavar="BUILD")
     options.add_argument("paths", metavar="PATH", nargs="*")
@@ -40,7 +40,7 @@ def parse():
 
 
 def main():
-    given = parse()
+    given = parse(__doc__)
     root = pathlib.Path(__file__).resolve().parents[2]
     paths = [root / path for path in given.paths]
     database = json.loads((pathlib.Path(given.build) / "compile_commands.json").read_text())
@@ -51,4 +51,5 @@ def main():
     sys.exit(0 if all(are_read) else 1)
 
 
-main()
+if __name__ == "__main__":
+    main()

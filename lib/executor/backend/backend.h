@@ -104,21 +104,16 @@ class PreparedOp {
   virtual std::vector<LibraryCall> LibraryCalls() const { return {}; }
   // Writes every element of every output and of the statistic.
   virtual void Forward(const ForwardCall& call) = 0;
-  // Overwrites `gradient`, which has the shape of the input at `position`, with that input's
-  // gradient. Called only for inputs with has_gradient, in ascending order of position.
-  virtual void BackwardInput(const BackwardCall& call, size_t position, void* gradient) = 0;
+  // With (call, position, gradient): overwrites `gradient`, which has the shape of the input at
+  // `position`, with that input's gradient. Called only for inputs with has_gradient, in ascending
+  // order of position.
+  virtual void BackwardInput(const BackwardCall&, size_t, void*) {
+    CKPLAN_CHECK(false, "only operators with a gradient run backward");
+  }
   // Where the host computes the operator for a device: why the device does not, in one clause
   // without a full stop, "its heads have 6 elements, no multiple of 8". Empty elsewhere. Such an
   // operator copies its operands to the host and back, and cannot be recorded.
   virtual std::string WhyOnHost() const { return {}; }
-};
-
-// Base class of operators that have no gradient.
-class OpWithoutGradient : public PreparedOp {
- public:
-  void BackwardInput(const BackwardCall&, size_t, void*) final {
-    CKPLAN_CHECK(false, "only operators with a gradient run backward");
-  }
 };
 
 // One operator of a chain. Each one except the first reads the result of the one before it.

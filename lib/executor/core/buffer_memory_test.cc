@@ -3,7 +3,6 @@
 #include "lib/executor/core/buffer_memory.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "lib/executor/backend/backend.h"

@@ -99,7 +99,6 @@ class OrderChooser {
     if (needs_model_order) RequireModelOrder(first);
   }
 
-  // Returns whether any tensor is channels-last.
   bool MarkTensors() {
     std::vector<bool> needs_model_order(needs_model_order_.size(), false);
     std::vector<bool> prefers_channels_last(needs_model_order_.size(), false);

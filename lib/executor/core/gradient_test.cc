@@ -1,5 +1,4 @@
 // Compares gradients of whole networks with finite differences of the loss.
-#include <cmath>
 
 #include "lib/executor/core/testing/steps.h"
 

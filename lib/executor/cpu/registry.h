@@ -16,7 +16,6 @@ using OpRow = OpRowOf<PrepareFunction>;
 
 const OpTable<OpRow>& Table();
 
-// Returns UnsupportedOp for this backend.
 Error Unsupported(const OpSpec& spec, std::string_view what);
 
 // The CPU backend's operators by family, one file each in ops/.

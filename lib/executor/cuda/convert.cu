@@ -19,9 +19,6 @@ Dims StridesOf(const Dims& dims, bool is_channels_last) {
   return {stored[0], stored[3], stored[1], stored[2]};
 }
 
-// True if Map can read 16 bytes at once.
-bool IsAligned(const void* data) { return reinterpret_cast<uintptr_t>(data) % sizeof(Float4) == 0; }
-
 }  // namespace
 
 ElementType CommonType(std::initializer_list<ElementType> types) {
@@ -36,13 +33,7 @@ void Convert(Device& device, int64_t count, const void* from, ElementType from_t
     device.Copy(to, from, count * SizeOf(to_type));
     return;
   }
-  const FloatsIn x(from, from_type);
-  const FloatsOut y(to, to_type);
-  if (IsAligned(from) && IsAligned(to)) {
-    Map(device, count, y, Same(), x);
-  } else {
-    ForEach(device, count, [=] CKPLAN_KERNEL(int64_t i) { y.Set(i, x[i]); });
-  }
+  Map(device, count, FloatsOut(to, to_type), Same(), FloatsIn(from, from_type));
 }
 
 Conversion::Conversion(const Dims& dims, const StoredAs& from, const StoredAs& to,

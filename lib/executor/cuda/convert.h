@@ -16,7 +16,7 @@ namespace ckplan::cuda {
 // float32 factor is then a parameter or a constant.
 ElementType CommonType(std::initializer_list<ElementType> types);
 
-// Converts, or copies if the types are equal. The buffers only need their elements' alignment.
+// Converts, or copies if the types are equal. Both are whole buffers, aligned as such.
 void Convert(Device& device, int64_t count, const void* from, ElementType from_type, void* to,
              ElementType to_type);
 

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <numeric>
 
 #include "lib/executor/cuda/element_copy.h"

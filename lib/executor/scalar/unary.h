@@ -311,4 +311,81 @@ struct SameFloat : PlainUnary<Reads::kNothing> {
   CKPLAN_DEVICE float Slope(float) const { return 1; }
 };
 
+// The rows of a backend's table for operators with one operand. The backend is described by K:
+//
+//   Row, Math             a row of its table; its exponentials and related functions
+//   Prepare               the type of functions that prepare an operator
+//   kUnary<F>             prepares F for floats
+//   kNumber<I, F>         prepares F for floats and I for integers
+//   kTest<F>, kNot        prepare a test of floats, and the negation of a boolean
+//   Gelu, IsInf           call PrepareGelu<K> and PrepareIsInf<K>, which choose by an attribute
+template <typename K, typename... Device>
+auto PrepareGelu(const OpSpec& spec, Device&... device) {
+  using Math = typename K::Math;
+  const typename K::Prepare prepare = spec.String("approximate", "none") == "tanh"
+                                          ? K::template kUnary<GeluTanh<Math>>
+                                          : K::template kUnary<GeluErf<Math>>;
+  return prepare(spec, device...);
+}
+
+template <typename K, typename... Device>
+auto PrepareIsInf(const OpSpec& spec, Device&... device) {
+  const bool negative = spec.Int("detect_negative", 1) != 0;
+  const bool positive = spec.Int("detect_positive", 1) != 0;
+  typename K::Prepare prepare = K::template kTest<Never>;
+  if (negative && positive) prepare = K::template kTest<IsInf>;
+  if (negative && !positive) prepare = K::template kTest<IsNegativeInf>;
+  if (positive && !negative) prepare = K::template kTest<IsPositiveInf>;
+  return prepare(spec, device...);
+}
+
+template <typename K>
+inline constexpr typename K::Row kActivations[] = {
+    {"Relu", K::template kNumber<IntegerRelu, Relu>},
+    {"LeakyRelu", K::template kUnary<LeakyRelu>},
+    {"Sigmoid", K::template kUnary<Sigmoid<typename K::Math>>},
+    {"Tanh", K::template kUnary<Tanh<typename K::Math>>},
+    {"Elu", K::template kUnary<Elu>},
+    {"Selu", K::template kUnary<Selu>},
+    {"Celu", K::template kUnary<Celu>},
+    {"Softplus", K::template kUnary<Softplus<typename K::Math>>},
+    {"Softsign", K::template kUnary<Softsign>},
+    {"Gelu", K::Gelu},
+    {"Swish", K::template kUnary<Swish<typename K::Math>>},
+    {"Mish", K::template kUnary<Mish<typename K::Math>>},
+    {"HardSigmoid", K::template kUnary<HardSigmoid>},
+    {"HardSwish", K::template kUnary<HardSwish>},
+    {"ThresholdedRelu", K::template kUnary<ThresholdedRelu>},
+    {"Shrink", K::template kUnary<Shrink>},
+};
+
+template <typename K>
+inline constexpr typename K::Row kUnaryMath[] = {
+    {"Exp", K::template kUnary<Exp<typename K::Math>>},
+    {"Sqrt", K::template kUnary<Sqrt>},
+    {"Reciprocal", K::template kUnary<Reciprocal>},
+    {"Tan", K::template kUnary<Tan>},
+    {"Log", K::template kUnary<Log>},
+    {"Abs", K::template kNumber<Magnitude, Abs>},
+    {"Erf", K::template kUnary<Erf<typename K::Math>>},
+    {"Sin", K::template kUnary<Sin>},
+    {"Cos", K::template kUnary<Cos>},
+    {"Asin", K::template kUnary<Asin>},
+    {"Acos", K::template kUnary<Acos>},
+    {"Atan", K::template kUnary<Atan>},
+    {"Sinh", K::template kUnary<Sinh>},
+    {"Cosh", K::template kUnary<Cosh>},
+    {"Asinh", K::template kUnary<Asinh>},
+    {"Acosh", K::template kUnary<Acosh>},
+    {"Atanh", K::template kUnary<Atanh>},
+    {"Neg", K::template kNumber<Negation, Neg>},
+    {"Sign", K::template kNumber<Sign, StraightThrough<Sign>>},
+    {"Floor", K::template kUnary<StraightThrough<Floor>>},
+    {"Ceil", K::template kUnary<StraightThrough<Ceil>>},
+    {"Round", K::template kUnary<StraightThrough<Round>>},
+    {"Not", K::kNot},
+    {"IsNaN", K::template kTest<IsNan>},
+    {"IsInf", K::IsInf},
+};
+
 }  // namespace ckplan::scalar

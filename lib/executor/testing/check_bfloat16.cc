@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <optional>
 
 #include "lib/base/rng.h"
@@ -223,6 +222,14 @@ class Comparison {
     if (again.outputs != forward.outputs || again.statistic != forward.statistic) {
       Fail("a second forward differs");
     }
+    if (spec.statistic_bytes > 0 && spec.outputs.size() == 1) {
+      const ForwardResult alone = RunForward(backend_, op, spec, inputs, seed_, 0);
+      for (const std::string& fault : alone.faults) Fail("the statistic alone: " + fault);
+      if (HasPositions() && alone.statistic != forward.statistic) {
+        Fail("the positions differ where the output is not wanted");
+      }
+      if (!HasPositions()) CompareStatistics(forward.statistic, alone.statistic);
+    }
     if (!RuleOf(spec.type).is_elementwise() || spec.outputs[0].bytes() == 0) return;
     for (size_t i = 0; i < inputs.size(); ++i) {
       const Operand& input = spec.inputs[i];
@@ -253,9 +260,13 @@ class Comparison {
     }
   }
 
-  void CompareStatistics(const Blob& wide, const Blob& narrow) {
+  bool HasPositions() const {
     const Statistic statistic = RuleOf(wide_.type).statistic;
-    if (statistic == Statistic::kPoolIndices || statistic == Statistic::kTopIndices) {
+    return statistic == Statistic::kPoolIndices || statistic == Statistic::kTopIndices;
+  }
+
+  void CompareStatistics(const Blob& wide, const Blob& narrow) {
+    if (HasPositions()) {
       // One per output element, in the same order.
       Operand positions{true, ElementType::kInt32, wide_.outputs[0].dims};
       const Tensor expected = FromBytes(wide, positions);

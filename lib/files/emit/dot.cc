@@ -207,7 +207,6 @@ namespace {
 constexpr std::string_view kMixedStyle =
     "shape=box, style=\"filled,rounded\", fillcolor=\"#56B4E9:#E69F00\"";
 
-// Assigns each node to a named box.
 struct Boxes {
   IdVector<NodeId, size_t> box_of;
   std::vector<std::string> names;

@@ -149,15 +149,7 @@ void WriteInspection(JsonWriter& json, const Inspection& one) {
     json.Key("sharing").Amount(one.prediction->sharing);
     json.End();
   }
-  json.Key("constant_bytes").BeginObject(JsonLayout::kInline);
-  json.Key("parameters").Amount(one.constants.parameters);
-  json.Key("parameter_gradients").Amount(one.constants.parameter_gradients);
-  json.Key("optimizer_state").Amount(one.optimizer_state);
-  json.Key("inputs").Amount(one.constants.inputs);
-  if (one.constants.unsharded > Bytes(0)) {
-    json.Key("unsharded").Amount(one.constants.unsharded);
-  }
-  json.End();
+  WriteConstants(one.constants, one.optimizer_state, &json);
   json.Key("forward_cost").Amount(one.forward_cost);
   json.Key("backward_cost").Amount(one.backward_cost);
   json.Key("operators").BeginArray(JsonLayout::kLines);

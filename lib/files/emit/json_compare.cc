@@ -10,6 +10,17 @@ namespace ckplan {
 
 namespace {
 
+void WriteCosts(const PlanFigures& figures, JsonWriter* json) {
+  json->Key("overhead_cost").Amount(figures.overhead);
+  if (figures.offload) {
+    json->Key("stall_cost").Amount(figures.offload->stall);
+    json->Key("host_peak_bytes").Amount(figures.offload->host_peak);
+    json->Key("transfer_bytes").Amount(figures.offload->transferred);
+  }
+  json->Key("forward_cost").Amount(figures.forward_cost);
+  json->Key("backward_cost").Amount(figures.backward_cost);
+}
+
 void WriteFigures(const Plan& plan, JsonWriter* json) {
   const PlanFigures& figures = plan.figures;
   json->BeginObject(JsonLayout::kInline);
@@ -19,14 +30,7 @@ void WriteFigures(const Plan& plan, JsonWriter* json) {
   json->Key("peak_bytes").Amount(figures.peak);
   json->Key("baseline_peak_bytes").Amount(figures.baseline_peak);
   json->Key("arena_bytes").Amount(figures.arena);
-  json->Key("overhead_cost").Amount(figures.overhead);
-  if (figures.offload) {
-    json->Key("stall_cost").Amount(figures.offload->stall);
-    json->Key("host_peak_bytes").Amount(figures.offload->host_peak);
-    json->Key("transfer_bytes").Amount(figures.offload->transferred);
-  }
-  json->Key("forward_cost").Amount(figures.forward_cost);
-  json->Key("backward_cost").Amount(figures.backward_cost);
+  WriteCosts(figures, json);
   json->Key("lower_bound_cost").Amount(figures.lower_bound_cost);
   if (figures.certificate) {
     json->Key("gap_cost").Amount(figures.certificate->gap);
@@ -135,14 +139,7 @@ void WriteSide(std::string_view key, const PlanDigest& plan, int64_t kept, JsonW
   json->Key("arena_bytes").Amount(figures.arena);
   WriteField("cost_model", plan.request, json);
   WriteField("cost_unit", plan.request, json);
-  json->Key("overhead_cost").Amount(figures.overhead);
-  if (figures.offload) {
-    json->Key("stall_cost").Amount(figures.offload->stall);
-    json->Key("host_peak_bytes").Amount(figures.offload->host_peak);
-    json->Key("transfer_bytes").Amount(figures.offload->transferred);
-  }
-  json->Key("forward_cost").Amount(figures.forward_cost);
-  json->Key("backward_cost").Amount(figures.backward_cost);
+  WriteCosts(figures, json);
   json->Key("kept_nodes").Integer(kept);
   json->End();
 }
@@ -208,10 +205,8 @@ void WriteCurve(const std::vector<CurveChange>& curve, JsonWriter* json) {
   json->Key("curve").BeginArray(JsonLayout::kLines);
   for (const CurveChange& change : curve) {
     json->BeginObject(JsonLayout::kInline).Key("peak_bytes").Amount(change.peak);
-    json->Key("old_overhead_cost");
-    change.older ? json->Amount(*change.older) : json->Null();
-    json->Key("new_overhead_cost");
-    change.newer ? json->Amount(*change.newer) : json->Null();
+    json->Key("old_overhead_cost").Amount(change.older);
+    json->Key("new_overhead_cost").Amount(change.newer);
     json->End();
   }
   json->End();

@@ -102,15 +102,7 @@ class PlanWriter {
     json_.Key("lower_bound_cost").Amount(figures.lower_bound_cost);
     if (figures.certificate) WriteCertificate(*figures.certificate);
     WriteCurve();
-    json_.Key("constant_bytes").BeginObject(JsonLayout::kInline);
-    json_.Key("parameters").Amount(figures.constants.parameters);
-    json_.Key("parameter_gradients").Amount(figures.constants.parameter_gradients);
-    json_.Key("optimizer_state").Amount(figures.optimizer_state);
-    json_.Key("inputs").Amount(figures.constants.inputs);
-    if (figures.constants.unsharded > Bytes(0)) {
-      json_.Key("unsharded").Amount(figures.constants.unsharded);
-    }
-    json_.End();
+    WriteConstants(figures.constants, figures.optimizer_state, &json_);
     json_.Key("paper").BeginObject(JsonLayout::kInline);
     json_.Key("budget_bytes").Amount(figures.paper.budget);
     json_.Key("peak_bytes").Amount(figures.paper.peak);

@@ -224,6 +224,18 @@ KnobSetting ReadSetting(const JsonView& json) {
   return {knob, json["value"].Integer(0, kMaxBudget)};
 }
 
+void WriteConstants(const ConstantMemory& constants, Bytes optimizer_state, JsonWriter* json) {
+  json->Key("constant_bytes").BeginObject(JsonLayout::kInline);
+  json->Key("parameters").Amount(constants.parameters);
+  json->Key("parameter_gradients").Amount(constants.parameter_gradients);
+  json->Key("optimizer_state").Amount(optimizer_state);
+  json->Key("inputs").Amount(constants.inputs);
+  if (constants.unsharded > Bytes(0)) {
+    json->Key("unsharded").Amount(constants.unsharded);
+  }
+  json->End();
+}
+
 void WriteField(const RequestField& field, const PlanRequest& request, JsonWriter* json) {
   if (field.in_file == InFile::kNever) return;
   if (field.in_file == InFile::kUnlessDefault && IsDefault(field, request)) return;

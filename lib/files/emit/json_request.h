@@ -1,5 +1,6 @@
 // Writes and reads the fields of a request (lib/planning/plan/request_fields.h) as members of a
-// JSON object, and writes the device memory that training needs (schemas/accounting.schema.json).
+// JSON object, and writes constants and the device memory that training needs
+// (schemas/accounting.schema.json).
 #pragma once
 
 #include <string>
@@ -19,6 +20,9 @@ void WriteMemoryLines(const std::vector<MemoryLine>& lines, JsonLayout layout, J
 void WriteAccounting(const Accounting& accounting, const Budget& memory, JsonLayout layout,
                      JsonWriter* json);
 std::string AccountingJson(const Accounting& accounting, const Budget& memory);
+
+// Writes "constant_bytes": what no plan changes.
+void WriteConstants(const ConstantMemory& constants, Bytes optimizer_state, JsonWriter* json);
 
 // Writes the key and value, unless files omit the field.
 void WriteField(const RequestField& field, const PlanRequest& request, JsonWriter* json);

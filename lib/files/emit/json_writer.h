@@ -36,9 +36,17 @@ class JsonWriter {
   JsonWriter& Key(std::string_view key);
 
   JsonWriter& Text(std::string_view text);
+  // Writes null for an empty text.
+  JsonWriter& TextOrNull(std::string_view text) { return text.empty() ? Null() : Text(text); }
   JsonWriter& Integer(int64_t number);
+  JsonWriter& Integer(const std::optional<int64_t>& number) {
+    return number ? Integer(*number) : Null();
+  }
   // Writes null for infinity and NaN.
   JsonWriter& Decimal(double number, int decimals);
+  JsonWriter& Decimal(const std::optional<double>& number, int decimals) {
+    return number ? Decimal(*number, decimals) : Null();
+  }
   JsonWriter& Boolean(bool value);
   JsonWriter& Null();
   template <typename Unit>

@@ -14,7 +14,6 @@
 
 namespace ckplan {
 
-// A buffer in memory at the peak.
 struct LiveAtPeak {
   BufferKind holds = BufferKind::kTensor;
   MemoryKind kind = MemoryKind::kKept;

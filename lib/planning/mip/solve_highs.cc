@@ -300,7 +300,6 @@ Result<MipStatus> StatusOf(HighsInt model_status, const MipModel& model) {
   }
 }
 
-// Returns the best solution, if HiGHS has one.
 std::optional<std::vector<double>> Values(void* highs, const MipModel& model, bool is_linear) {
   if (IntInfo(highs, "primal_solution_status") != kHighsSolutionStatusFeasible) return {};
   std::vector<double> values(model.columns().size());

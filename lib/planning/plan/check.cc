@@ -11,7 +11,6 @@
 namespace ckplan {
 namespace {
 
-// Counts the other micro-batches in flight.
 int64_t CountOtherMicroBatches(const PlanRequest& request) {
   if (!request.pipeline) return 0;
   const int64_t stages_from_here = request.pipeline->stages - request.pipeline->index;

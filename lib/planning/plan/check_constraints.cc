@@ -6,9 +6,7 @@
 #include <bitset>
 #include <limits>
 #include <optional>
-#include <span>
 #include <string_view>
-#include <utility>
 
 #include "lib/base/stop.h"
 

@@ -164,7 +164,6 @@ class MovesReplay {
     return std::nullopt;
   }
 
-  // True if the value is in device memory.
   bool IsInMemory(ValueId v) const {
     const auto version = newest_.find(v);
     return version != newest_.end() && gone_.count(version->second.block) == 0;

@@ -4,7 +4,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <utility>
 
 #include "lib/base/stop.h"
 #include "lib/base/units.h"

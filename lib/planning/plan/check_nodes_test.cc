@@ -1,8 +1,5 @@
 #include <doctest/doctest.h>
 
-#include <string>
-#include <vector>
-
 #include "lib/base/rng.h"
 #include "lib/planning/plan/check_replay.h"
 #include "lib/problem/schedule/canonical_strategy.h"

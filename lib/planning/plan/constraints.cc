@@ -49,7 +49,6 @@ Error Conflict(std::string_view name, std::string_view why) {
                   name, why));
 }
 
-// Returns the first node with both flags, or none.
 NodeId FirstInBoth(const Flags& a, const Flags& b) {
   for (const NodeId id : a.ids()) {
     if (a[id] && b[id]) return id;

@@ -1,5 +1,5 @@
 // The summary of a difference between two plans: a verdict, each plan's checkpoints, and the nodes'
-// changes summed up by module or else by segment (diff_groups.h).
+// changes summed up by module or else by segment (diff.cc).
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,5 @@
 #include "lib/planning/plan/offload_terms.h"
 
-#include <utility>
 #include <vector>
 
 #include "lib/base/check.h"

@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
-#include <utility>
 
 #include "lib/base/text.h"
 

@@ -40,7 +40,6 @@ bool IsMlp(const ModuleOps& part) {
   return Contains(NameOf(part), {"mlp", "feed_forward", "ffn"}) && !IsNorm(part);
 }
 
-// Finds the regions of one layer.
 class Layer {
  public:
   Layer(const Block& block, RegionCollector& regions)

@@ -1,7 +1,6 @@
 #include "lib/testing/best/brute_force.h"
 
 #include <algorithm>
-#include <limits>
 #include <queue>
 #include <string>
 #include <unordered_map>

@@ -1,4 +1,4 @@
-"""Tests unusual kinds of training, and the messages if there is no plan."""
+"""Tests training by plans: every network, unusual kinds, and the messages if there is no plan."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from torch_tests.networks import Bert, Gpt, ResNet, images, tokens
+from torch_tests.networks import NETWORKS, Bert, Gpt, ResNet, images, tokens
 from torch_tests.training import assert_same, loss_of, train_both
 
 
@@ -25,6 +25,17 @@ def mlp(width: int = 32, layers: int = 4) -> nn.Sequential:
 
 def rows(count: int = 16, width: int = 32) -> torch.Tensor:
     return torch.randn(count, width)
+
+
+@pytest.mark.parametrize("budget", ["100%", "80%", "65%"])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_same_bits_within_the_planned_peak(name, budget):
+    make, batch = NETWORKS[name]
+    report = train_both(make, batch, traced=name == "conv-recurrent", budget=budget)
+    (graph,) = report.graphs
+    assert graph.plan is not None
+    assert graph.measured_peak_bytes == graph.plan.peak_bytes
+    assert graph.plan.peak_bytes <= int(budget[:-1]) / 100 * graph.plan.keep_all_peak_bytes
 
 
 def test_least_memory_runs_random_operations_many_times_with_the_same_numbers():

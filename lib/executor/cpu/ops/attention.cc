@@ -8,7 +8,6 @@
 #include "lib/problem/ops/attention.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 
 #include "lib/executor/cpu/dnnl_support.h"

@@ -72,34 +72,21 @@ std::span<const OpRow> BinaryOps() { return kBinaryOps; }
 
 namespace {
 
-template <typename T, typename F>
-std::unique_ptr<PreparedOp> MakeTest(const OpSpec& spec) {
-  return std::make_unique<BinaryMap<T, uint8_t, F>>(spec);
-}
-
 template <typename F>
 Result<std::unique_ptr<PreparedOp>> PrepareTest(const OpSpec& spec) {
   switch (spec.input(0).type) {
     case ElementType::kFloat32:
-      return MakeTest<float, F>(spec);
+      return Prepared<BinaryMap<float, uint8_t, F>>(spec);
     case ElementType::kInt32:
-      return MakeTest<int32_t, F>(spec);
+      return Prepared<BinaryMap<int32_t, uint8_t, F>>(spec);
     case ElementType::kInt64:
-      return MakeTest<int64_t, F>(spec);
+      return Prepared<BinaryMap<int64_t, uint8_t, F>>(spec);
     case ElementType::kBool:
-      return MakeTest<uint8_t, F>(spec);
+      return Prepared<BinaryMap<uint8_t, uint8_t, F>>(spec);
     case ElementType::kBFloat16:  // The backend has rejected bfloat16.
       break;
   }
   return Unsupported(spec, "its inputs are bfloat16");
-}
-
-template <typename F>
-Result<std::unique_ptr<PreparedOp>> PrepareBits(const OpSpec& spec) {
-  if (spec.input(0).type == ElementType::kInt32) {
-    return Prepared<BinaryMap<int32_t, int32_t, F>>(spec);
-  }
-  return Prepared<BinaryMap<int64_t, int64_t, F>>(spec);
 }
 
 template <typename T>
@@ -124,9 +111,6 @@ class WhereMap : public PreparedOp {
         y[at[3] + i] = c[at[0] + i * c_stride] != 0 ? first : second;
       }
     });
-  }
-  void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "only operators with a gradient run backward");
   }
 
  protected:
@@ -172,18 +156,16 @@ class WhereOp final : public WhereMap<float> {
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareWhere(const OpSpec& spec) {
-  switch (SizeOf(spec.input(1).type)) {
-    case 8:
-      return std::unique_ptr<PreparedOp>(std::make_unique<WhereMap<int64_t>>(spec));
-    case 1:
-      return std::unique_ptr<PreparedOp>(std::make_unique<WhereMap<uint8_t>>(spec));
+  switch (spec.input(1).type) {
+    case ElementType::kInt64:
+      return Prepared<WhereMap<int64_t>>(spec);
+    case ElementType::kInt32:
+      return Prepared<WhereMap<int32_t>>(spec);
+    case ElementType::kBool:
+      return Prepared<WhereMap<uint8_t>>(spec);
     default:
-      break;
+      return Prepared<WhereOp>(spec);
   }
-  if (spec.input(1).type == ElementType::kInt32) {
-    return std::unique_ptr<PreparedOp>(std::make_unique<WhereMap<int32_t>>(spec));
-  }
-  return std::unique_ptr<PreparedOp>(std::make_unique<WhereOp>(spec));
 }
 
 constexpr OpRow kLogicOps[] = {
@@ -195,9 +177,9 @@ constexpr OpRow kLogicOps[] = {
     {"And", PrepareTest<scalar::And>},
     {"Or", PrepareTest<scalar::Or>},
     {"Xor", PrepareTest<scalar::Xor>},
-    {"BitwiseAnd", PrepareBits<scalar::BitwiseAnd>},
-    {"BitwiseOr", PrepareBits<scalar::BitwiseOr>},
-    {"BitwiseXor", PrepareBits<scalar::BitwiseXor>},
+    {"BitwiseAnd", PrepareIntegers<scalar::BitwiseAnd>},
+    {"BitwiseOr", PrepareIntegers<scalar::BitwiseOr>},
+    {"BitwiseXor", PrepareIntegers<scalar::BitwiseXor>},
     {"Where", PrepareWhere},
 };
 
@@ -231,9 +213,6 @@ class NaryMap : public PreparedOp {
         std::copy(block.data(), block.data() + size, y + at[count_] + begin);
       }
     });
-  }
-  void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "only operators with a gradient run backward");
   }
 
  protected:

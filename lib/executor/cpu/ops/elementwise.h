@@ -64,18 +64,10 @@ class MapOp final : public PreparedOp {
       for (int64_t i = begin; i < end; ++i) y[i] = static_cast<To>(F::Value(x[i]));
     });
   }
-  void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "only operators with a gradient run backward");
-  }
 
  private:
   int64_t count_;
 };
-
-template <typename From, typename To, typename F>
-std::unique_ptr<PreparedOp> MakeMap(const OpSpec& spec) {
-  return std::make_unique<MapOp<From, To, F>>(spec);
-}
 
 // Base class of elementwise operators with two inputs, each broadcast to the output.
 // lib/executor/scalar/binary.h defines Op.
@@ -114,9 +106,6 @@ class BinaryMap : public PreparedOp {
       MapRun(a + at[0], a_stride, b + at[1], b_stride, y + at[2], length,
              [](T p, T q) { return static_cast<R>(Op::Value(p, q)); });
     });
-  }
-  void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "only operators with a gradient run backward");
   }
 
  protected:

@@ -2,8 +2,6 @@
 #include "lib/problem/ops/generate.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "lib/executor/cpu/parallel.h"
 #include "lib/executor/cpu/registry.h"
@@ -18,7 +16,7 @@ namespace {
 // ---- ConstantOfShape, Shape, Size ---------------------------------------------------------------
 
 // Fills a tensor with one bit pattern.
-class FillOp final : public OpWithoutGradient {
+class FillOp final : public PreparedOp {
  public:
   FillOp(const Operand& output, uint64_t bits)
       : count_(output.elements()), element_bytes_(SizeOf(output.type)), bits_(bits) {}
@@ -50,7 +48,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareConstantOfShape(const OpSpec& spec) {
                                                    : static_cast<uint64_t>(value.integer));
 }
 
-class ShapeOp final : public OpWithoutGradient {
+class ShapeOp final : public PreparedOp {
  public:
   explicit ShapeOp(Dims dims) : dims_(std::move(dims)) {}
   void Forward(const ForwardCall& call) override {
@@ -69,7 +67,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareShape(const OpSpec& spec) {
 // ---- Range --------------------------------------------------------------------------------------
 
 template <typename T>
-class RangeOp final : public OpWithoutGradient {
+class RangeOp final : public PreparedOp {
  public:
   explicit RangeOp(const OpSpec& spec) : count_(spec.output(0).elements()) {}
   void Forward(const ForwardCall& call) override {
@@ -93,7 +91,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareRange(const OpSpec& spec) {
 
 // I is the index type, T the bits of the values. An index out of range gives the value `off`.
 template <typename I, typename T>
-class OneHotOp final : public OpWithoutGradient {
+class OneHotOp final : public PreparedOp {
  public:
   explicit OneHotOp(const AxisView& view) : view_(view) {}
   void Forward(const ForwardCall& call) override {
@@ -129,7 +127,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareOneHot(const OpSpec& spec) {
   return MakeOneHot<float>(type, view);
 }
 
-class EyeOp final : public OpWithoutGradient {
+class EyeOp final : public PreparedOp {
  public:
   explicit EyeOp(const OpSpec& spec)
       : dims_(spec.output(0).dims), type_(spec.output(0).type), diagonal_(spec.Int("k", 0)) {}
@@ -293,9 +291,6 @@ Result<std::unique_ptr<PreparedOp>> PrepareDropout(const OpSpec& spec) {
 class RandomOp : public PreparedOp {
  public:
   explicit RandomOp(const OpSpec& spec) : count_(spec.output(0).elements()) {}
-  void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "only operators with a gradient run backward");
-  }
 
  protected:
   int64_t count_;

@@ -5,7 +5,6 @@
 //   n = tanh(candidate + q R),    q = r h'                 linear_before_reset = 0
 //   n = tanh(candidate + r q),    q = h' R + its bias      linear_before_reset = 1
 #include <algorithm>
-#include <cstring>
 
 #include "lib/executor/cpu/ops/recurrent.h"
 #include "lib/executor/cpu/parallel.h"

@@ -3,7 +3,6 @@
 //
 //   i, o, f = sigmoid(gates), g = tanh(gate),  c = f c' + i g,  h = o tanh(c)
 #include <algorithm>
-#include <cstring>
 
 #include "lib/executor/cpu/ops/recurrent.h"
 #include "lib/executor/cpu/parallel.h"

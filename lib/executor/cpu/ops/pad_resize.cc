@@ -1,4 +1,5 @@
-// Pad in all its modes, and CenterCropPad, using the taps of lib/problem/ops/pad_resize.h.
+// Pad in all its modes, CenterCropPad, Resize and Upsample, using the taps of
+// lib/problem/ops/pad_resize.h.
 #include "lib/problem/ops/pad_resize.h"
 
 #include <algorithm>
@@ -265,21 +266,30 @@ void SeparableMap::Select(const void* from, void* to, int64_t element_bytes,
   });
 }
 
-class PadOp final : public PreparedOp {
+// Pad, and Resize and Upsample with the interpolation taps of lib/problem/ops/pad_resize.h: each
+// output element is one input element or a fill, or a weighted sum of input elements.
+class TapsOp final : public PreparedOp {
  public:
-  PadOp(const OpSpec& spec, const PadShape& shape)
-      : map_(shape.axes),
+  TapsOp(const OpSpec& spec, const std::vector<AxisTaps>& axes, bool selects, bool has_fill_input,
+         float fill)
+      : map_(axes),
         element_bytes_(SizeOf(spec.input(0).type)),
-        has_value_(shape.has_value_input),
-        value_(shape.value) {
+        selects_(selects),
+        has_fill_input_(has_fill_input),
+        fill_(fill) {
     if (spec.input(0).has_gradient) transposed_ = map_.Transposed();
   }
 
   void Forward(const ForwardCall& call) override {
+    if (!selects_) {
+      map_.Run(static_cast<const float*>(call.inputs[0]), static_cast<float*>(call.outputs[0]),
+               fill_);
+      return;
+    }
     const int64_t zero = 0;
     const void* fill = &zero;
-    if (has_value_ && call.inputs[2] != nullptr) fill = call.inputs[2];
-    if (!has_value_ && element_bytes_ == 4) fill = &value_;
+    if (has_fill_input_ && call.inputs[2] != nullptr) fill = call.inputs[2];
+    if (!has_fill_input_ && element_bytes_ == 4) fill = &fill_;
     map_.Select(call.inputs[0], call.outputs[0], element_bytes_, fill);
   }
   void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
@@ -290,72 +300,32 @@ class PadOp final : public PreparedOp {
  private:
   SeparableMap map_, transposed_;
   int64_t element_bytes_;
-  bool has_value_;
-  float value_;
+  bool selects_, has_fill_input_;
+  float fill_;
 };
 
 Result<std::unique_ptr<PreparedOp>> PreparePad(const OpSpec& spec) {
   CKPLAN_ASSIGN_OR_RETURN(const PadShape shape, ReadPadShape(spec));
-  return Prepared<PadOp>(spec, shape);
+  return Prepared<TapsOp>(spec, shape.axes, true, shape.has_value_input, shape.value);
+}
+
+Result<std::unique_ptr<PreparedOp>> PrepareResize(const OpSpec& spec) {
+  CKPLAN_ASSIGN_OR_RETURN(const ResizeShape shape, ReadResizeShape(spec));
+  return Prepared<TapsOp>(spec, shape.axes, shape.selects, false, shape.fill);
 }
 
 constexpr OpRow kPadOps[] = {
     {"Pad", PreparePad},
     {"CenterCropPad", PreparePad},
 };
-
-}  // namespace
-
-std::span<const OpRow> PadOps() { return kPadOps; }
-
-// Resize and Upsample, using the interpolation taps of lib/problem/ops/pad_resize.h.
-
-namespace {
-
-class ResizeOp final : public PreparedOp {
- public:
-  ResizeOp(const OpSpec& spec, const ResizeShape& shape)
-      : map_(shape.axes),
-        element_bytes_(SizeOf(spec.input(0).type)),
-        selects_(shape.selects),
-        fill_(shape.fill) {
-    if (spec.input(0).has_gradient) transposed_ = map_.Transposed();
-  }
-
-  void Forward(const ForwardCall& call) override {
-    if (selects_) {
-      const double none = 0;
-      const void* fill = &none;
-      if (element_bytes_ == 4) fill = &fill_;
-      map_.Select(call.inputs[0], call.outputs[0], element_bytes_, fill);
-    } else {
-      map_.Run(static_cast<const float*>(call.inputs[0]), static_cast<float*>(call.outputs[0]),
-               fill_);
-    }
-  }
-  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
-    transposed_.Run(static_cast<const float*>(call.output_gradients[0]),
-                    static_cast<float*>(gradient));
-  }
-
- private:
-  SeparableMap map_, transposed_;
-  int64_t element_bytes_;
-  bool selects_;
-  float fill_;
-};
-
-Result<std::unique_ptr<PreparedOp>> PrepareResize(const OpSpec& spec) {
-  CKPLAN_ASSIGN_OR_RETURN(const ResizeShape shape, ReadResizeShape(spec));
-  return Prepared<ResizeOp>(spec, shape);
-}
-
 constexpr OpRow kResizeOps[] = {
     {"Resize", PrepareResize},
     {"Upsample", PrepareResize},
 };
 
 }  // namespace
+
+std::span<const OpRow> PadOps() { return kPadOps; }
 
 std::span<const OpRow> ResizeOps() { return kResizeOps; }
 

@@ -93,9 +93,6 @@ class ArgExtremeOp final : public PreparedOp {
       }
     });
   }
-  void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "only operators with a gradient run backward");
-  }
 
  private:
   AxisView view_;
@@ -130,9 +127,6 @@ class HardmaxOp final : public PreparedOp {
         y[first + best * view_.inner] = 1;
       }
     });
-  }
-  void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "only operators with a gradient run backward");
   }
 
  private:

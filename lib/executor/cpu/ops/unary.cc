@@ -1,8 +1,6 @@
-// Activation functions.
+// Functions of one number: activations and mathematics, limits and conversions.
 #include "lib/executor/scalar/unary.h"
 
-#include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "lib/executor/cpu/ops/elementwise.h"
@@ -13,113 +11,43 @@ namespace ckplan::cpu {
 
 namespace {
 
-Result<std::unique_ptr<PreparedOp>> PrepareRelu(const OpSpec& spec) {
-  if (spec.input(0).type == ElementType::kInt64) {
-    return MakeMap<int64_t, int64_t, scalar::IntegerRelu>(spec);
-  }
-  if (spec.input(0).type == ElementType::kInt32) {
-    return MakeMap<int32_t, int32_t, scalar::IntegerRelu>(spec);
-  }
-  return PrepareUnary<scalar::Relu>(spec);
-}
-
-Result<std::unique_ptr<PreparedOp>> PrepareGelu(const OpSpec& spec) {
-  if (spec.String("approximate", "none") == "tanh") {
-    return PrepareUnary<scalar::GeluTanh<VectorMath>>(spec);
-  }
-  return PrepareUnary<scalar::GeluErf<VectorMath>>(spec);
-}
-
-constexpr OpRow kActivationOps[] = {
-    {"Relu", PrepareRelu},
-    {"LeakyRelu", PrepareUnary<scalar::LeakyRelu>},
-    {"Sigmoid", PrepareUnary<scalar::Sigmoid<VectorMath>>},
-    {"Tanh", PrepareUnary<scalar::Tanh<VectorMath>>},
-    {"Elu", PrepareUnary<scalar::Elu>},
-    {"Selu", PrepareUnary<scalar::Selu>},
-    {"Celu", PrepareUnary<scalar::Celu>},
-    {"Softplus", PrepareUnary<scalar::Softplus<VectorMath>>},
-    {"Softsign", PrepareUnary<scalar::Softsign>},
-    {"Gelu", PrepareGelu},
-    {"Swish", PrepareUnary<scalar::Swish<VectorMath>>},
-    {"Mish", PrepareUnary<scalar::Mish<VectorMath>>},
-    {"HardSigmoid", PrepareUnary<scalar::HardSigmoid>},
-    {"HardSwish", PrepareUnary<scalar::HardSwish>},
-    {"ThresholdedRelu", PrepareUnary<scalar::ThresholdedRelu>},
-    {"Shrink", PrepareUnary<scalar::Shrink>},
-};
-
-}  // namespace
-
-std::span<const OpRow> ActivationOps() { return kActivationOps; }
-
-// Elementwise functions of one input that are not activations.
-
-namespace {
-
-// Returns null if the input is a float tensor.
-template <typename F>
-std::unique_ptr<PreparedOp> MakeIntegerMap(const OpSpec& spec) {
-  if (spec.input(0).type == ElementType::kInt64) return MakeMap<int64_t, int64_t, F>(spec);
-  if (spec.input(0).type == ElementType::kInt32) return MakeMap<int32_t, int32_t, F>(spec);
-  return nullptr;
-}
-
-template <typename F, PrepareFunction prepare_float>
+// The kernels of scalar/unary.h.
+template <typename I, typename F>
 Result<std::unique_ptr<PreparedOp>> PrepareNumber(const OpSpec& spec) {
-  if (auto op = MakeIntegerMap<F>(spec); op != nullptr) return op;
-  return prepare_float(spec);
+  if (spec.input(0).type == ElementType::kInt64) return Prepared<MapOp<int64_t, int64_t, I>>(spec);
+  if (spec.input(0).type == ElementType::kInt32) return Prepared<MapOp<int32_t, int32_t, I>>(spec);
+  return PrepareUnary<F>(spec);
 }
 
-template <typename F, typename To>
-Result<std::unique_ptr<PreparedOp>> PrepareFloatMap(const OpSpec& spec) {
-  return MakeMap<float, To, F>(spec);
+template <typename From, typename To, typename F>
+Result<std::unique_ptr<PreparedOp>> PrepareMap(const OpSpec& spec) {
+  return Prepared<MapOp<From, To, F>>(spec);
 }
 
-Result<std::unique_ptr<PreparedOp>> PrepareNot(const OpSpec& spec) {
-  return MakeMap<uint8_t, uint8_t, scalar::Not>(spec);
-}
-
-Result<std::unique_ptr<PreparedOp>> PrepareIsInf(const OpSpec& spec) {
-  const bool negative = spec.Int("detect_negative", 1) != 0;
-  const bool positive = spec.Int("detect_positive", 1) != 0;
-  if (negative && positive) return PrepareFloatMap<scalar::IsInf, uint8_t>(spec);
-  if (negative) return PrepareFloatMap<scalar::IsNegativeInf, uint8_t>(spec);
-  if (positive) return PrepareFloatMap<scalar::IsPositiveInf, uint8_t>(spec);
-  return PrepareFloatMap<scalar::Never, uint8_t>(spec);
-}
-
-constexpr OpRow kUnaryMathOps[] = {
-    {"Exp", PrepareUnary<scalar::Exp<VectorMath>>},
-    {"Sqrt", PrepareUnary<scalar::Sqrt>},
-    {"Reciprocal", PrepareUnary<scalar::Reciprocal>},
-    {"Tan", PrepareUnary<scalar::Tan>},
-    {"Log", PrepareUnary<scalar::Log>},
-    {"Abs", PrepareNumber<scalar::Magnitude, PrepareUnary<scalar::Abs>>},
-    {"Erf", PrepareUnary<scalar::Erf<VectorMath>>},
-    {"Sin", PrepareUnary<scalar::Sin>},
-    {"Cos", PrepareUnary<scalar::Cos>},
-    {"Asin", PrepareUnary<scalar::Asin>},
-    {"Acos", PrepareUnary<scalar::Acos>},
-    {"Atan", PrepareUnary<scalar::Atan>},
-    {"Sinh", PrepareUnary<scalar::Sinh>},
-    {"Cosh", PrepareUnary<scalar::Cosh>},
-    {"Asinh", PrepareUnary<scalar::Asinh>},
-    {"Acosh", PrepareUnary<scalar::Acosh>},
-    {"Atanh", PrepareUnary<scalar::Atanh>},
-    {"Neg", PrepareNumber<scalar::Negation, PrepareUnary<scalar::Neg>>},
-    {"Sign", PrepareNumber<scalar::Sign, PrepareUnary<scalar::StraightThrough<scalar::Sign>>>},
-    {"Floor", PrepareUnary<scalar::StraightThrough<scalar::Floor>>},
-    {"Ceil", PrepareUnary<scalar::StraightThrough<scalar::Ceil>>},
-    {"Round", PrepareUnary<scalar::StraightThrough<scalar::Round>>},
-    {"Not", PrepareNot},
-    {"IsNaN", PrepareFloatMap<scalar::IsNan, uint8_t>},
-    {"IsInf", PrepareIsInf},
+struct UnaryKernels {
+  using Row = OpRow;
+  using Prepare = PrepareFunction;
+  using Math = VectorMath;
+  template <typename F>
+  static constexpr Prepare kUnary = PrepareUnary<F>;
+  template <typename I, typename F>
+  static constexpr Prepare kNumber = PrepareNumber<I, F>;
+  template <typename F>
+  static constexpr Prepare kTest = PrepareMap<float, uint8_t, F>;
+  static constexpr Prepare kNot = PrepareMap<uint8_t, uint8_t, scalar::Not>;
+  static Result<std::unique_ptr<PreparedOp>> Gelu(const OpSpec& spec) {
+    return scalar::PrepareGelu<UnaryKernels>(spec);
+  }
+  static Result<std::unique_ptr<PreparedOp>> IsInf(const OpSpec& spec) {
+    return scalar::PrepareIsInf<UnaryKernels>(spec);
+  }
 };
 
 }  // namespace
 
-std::span<const OpRow> UnaryMathOps() { return kUnaryMathOps; }
+std::span<const OpRow> ActivationOps() { return scalar::kActivations<UnaryKernels>; }
+
+std::span<const OpRow> UnaryMathOps() { return scalar::kUnaryMath<UnaryKernels>; }
 
 // Clip, whose limits may be inputs, and conversions of element types.
 
@@ -180,20 +108,20 @@ Result<std::unique_ptr<PreparedOp>> PrepareClip(const OpSpec& spec) {
 }
 
 template <typename From>
-std::unique_ptr<PreparedOp> MakeCast(const OpSpec& spec) {
+Result<std::unique_ptr<PreparedOp>> PrepareCastOf(const OpSpec& spec) {
   switch (spec.output(0).type) {
     case ElementType::kFloat32:
-      return MakeMap<From, float, scalar::Convert<float>>(spec);
+      return Prepared<MapOp<From, float, scalar::Convert<float>>>(spec);
     case ElementType::kInt32:
-      return MakeMap<From, int32_t, scalar::Convert<int32_t>>(spec);
+      return Prepared<MapOp<From, int32_t, scalar::Convert<int32_t>>>(spec);
     case ElementType::kInt64:
-      return MakeMap<From, int64_t, scalar::Convert<int64_t>>(spec);
+      return Prepared<MapOp<From, int64_t, scalar::Convert<int64_t>>>(spec);
     case ElementType::kBool:
-      return MakeMap<From, uint8_t, scalar::ToBool>(spec);
+      return Prepared<MapOp<From, uint8_t, scalar::ToBool>>(spec);
     case ElementType::kBFloat16:  // The backend has rejected bfloat16.
       break;
   }
-  return nullptr;
+  return Unsupported(spec, "its output is bfloat16");
 }
 
 Result<std::unique_ptr<PreparedOp>> PrepareCast(const OpSpec& spec) {
@@ -201,13 +129,13 @@ Result<std::unique_ptr<PreparedOp>> PrepareCast(const OpSpec& spec) {
     case ElementType::kFloat32:
       if (spec.output(0).type == ElementType::kFloat32)
         return PrepareUnary<scalar::SameFloat>(spec);
-      return MakeCast<float>(spec);
+      return PrepareCastOf<float>(spec);
     case ElementType::kInt32:
-      return MakeCast<int32_t>(spec);
+      return PrepareCastOf<int32_t>(spec);
     case ElementType::kInt64:
-      return MakeCast<int64_t>(spec);
+      return PrepareCastOf<int64_t>(spec);
     case ElementType::kBool:
-      return MakeCast<uint8_t>(spec);
+      return PrepareCastOf<uint8_t>(spec);
     case ElementType::kBFloat16:  // The backend has rejected bfloat16.
       break;
   }

@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "lib/executor/cuda/cuda_check.h"
@@ -84,7 +83,6 @@ class EventClock final : public DeviceClock {
   std::vector<cudaEvent_t> events_;
 };
 
-// Work captured from a stream.
 class CapturedGraph final : public RecordedWork {
  public:
   CapturedGraph(cudaGraphExec_t graph, cudaStream_t stream) : graph_(graph), stream_(stream) {}

@@ -5,15 +5,14 @@
 #include <cuda_runtime.h>
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "lib/executor/cuda/gpu/cuda_libraries.h"
 #include "lib/executor/cuda/gpu/emulated_gpu.h"
-#include "lib/executor/cuda/testing/emulated/emulated_convolution.h"
 #include "lib/executor/cuda/testing/emulated/emulated_cudnn.h"
+#include "lib/executor/cuda/testing/emulated/emulated_operations.h"
 #include "lib/executor/cuda/testing/emulated/emulated_runtime.h"
 
 namespace ckplan::cuda {

@@ -5,7 +5,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <optional>
 #include <string>
 
 #include "lib/executor/cuda/gpu/cuda_libraries.h"

@@ -114,9 +114,6 @@ class WhereMap final : public PreparedOp {
       y[i] = c[at[0]] != 0 ? a[at[1]] : b[at[2]];
     });
   }
-  void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "only operators with a gradient run backward");
-  }
 
  private:
   Device& device_;

@@ -304,9 +304,6 @@ class MapOp final : public PreparedOp {
     ForEach(device_, count_,
             [=] CKPLAN_KERNEL(int64_t i) { y[i] = static_cast<To>(F::Value(x[i])); });
   }
-  void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "only operators with a gradient run backward");
-  }
 
  private:
   Device& device_;
@@ -325,9 +322,6 @@ class FloatMapOp final : public PreparedOp {
     auto* y = static_cast<To*>(call.outputs[0]);
     ForEach(device_, count_,
             [=] CKPLAN_KERNEL(int64_t i) { y[i] = static_cast<To>(F::Value(x[i])); });
-  }
-  void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "only operators with a gradient run backward");
   }
 
  private:
@@ -365,9 +359,6 @@ class BinaryMap final : public PreparedOp {
       const T second = b[at[1]];
       y[i] = static_cast<R>(Op::Value(first, second));
     });
-  }
-  void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "only operators with a gradient run backward");
   }
 
  private:

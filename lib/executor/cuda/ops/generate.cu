@@ -12,7 +12,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-class ShapeOp final : public OpWithoutGradient {
+class ShapeOp final : public PreparedOp {
  public:
   ShapeOp(Device& device, const Dims& dims, DeviceTable<int64_t> table)
       : device_(device),
@@ -37,7 +37,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareShape(const OpSpec& spec, Device& dev
 // ---- Range --------------------------------------------------------------------------------------
 
 template <typename T>
-class RangeOp final : public OpWithoutGradient {
+class RangeOp final : public PreparedOp {
  public:
   RangeOp(const OpSpec& spec, Device& device)
       : device_(device), count_(spec.output(0).elements()) {}

@@ -26,7 +26,7 @@ struct Pointers {
 };
 
 template <typename T, typename F>
-class IntegerNaryOp final : public OpWithoutGradient {
+class IntegerNaryOp final : public PreparedOp {
  public:
   IntegerNaryOp(const OpSpec& spec, Device& device)
       : device_(device), inputs_(static_cast<int>(spec.inputs.size())) {

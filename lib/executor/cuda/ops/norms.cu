@@ -3,7 +3,6 @@
 // used, receive the batch's statistics.
 //
 // Forward and backward are one reduction and one pass each.
-#include <algorithm>
 
 #include "lib/executor/cuda/kernel.h"
 #include "lib/executor/cuda/ops/moments.h"

@@ -1,4 +1,5 @@
-// Pad in all its modes, and CenterCropPad, using the taps of lib/problem/ops/pad_resize.h.
+// Pad in all its modes, CenterCropPad, Resize and Upsample, using the taps of
+// lib/problem/ops/pad_resize.h.
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -226,27 +227,34 @@ void SeparableMap::Select(Device& device, const void* from, ElementType from_typ
   });
 }
 
-class PadOp final : public PreparedOp {
+// Pad, and Resize and Upsample with the interpolation taps of lib/problem/ops/pad_resize.h: each
+// output element is one input element or a fill, or a weighted sum of input elements.
+class TapsOp final : public PreparedOp {
  public:
-  PadOp(const OpSpec& spec, Device& device, const PadShape& shape, SeparableMap map,
-        SeparableMap transposed)
+  TapsOp(const OpSpec& spec, Device& device, SeparableMap map, SeparableMap transposed,
+         bool selects, bool has_fill_input, float fill)
       : device_(device),
         map_(std::move(map)),
         transposed_(std::move(transposed)),
         x_type_(spec.input(0).type),
         y_type_(spec.output(0).type),
-        has_value_(shape.has_value_input) {
-    if (has_value_) {
+        selects_(selects),
+        has_fill_input_(has_fill_input) {
+    if (has_fill_input_) {
       fill_.type = spec.input(2).type;
     } else {
-      fill_.value = shape.value;
+      fill_.value = fill;
     }
   }
 
   void Forward(const ForwardCall& call) override {
-    TapFill fill = fill_;
-    if (has_value_) fill.data = call.inputs[2];
-    map_.Select(device_, call.inputs[0], x_type_, call.outputs[0], y_type_, fill);
+    if (selects_) {
+      TapFill fill = fill_;
+      if (has_fill_input_) fill.data = call.inputs[2];
+      map_.Select(device_, call.inputs[0], x_type_, call.outputs[0], y_type_, fill);
+    } else {
+      map_.Run(device_, call.inputs[0], x_type_, call.outputs[0], y_type_, fill_.value);
+    }
   }
   void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
     transposed_.Run(device_, call.output_gradients[0], y_type_, gradient, x_type_);
@@ -256,82 +264,44 @@ class PadOp final : public PreparedOp {
   Device& device_;
   SeparableMap map_, transposed_;
   ElementType x_type_, y_type_;
-  bool has_value_;
+  bool selects_, has_fill_input_;
   TapFill fill_;
 };
 
-Result<std::unique_ptr<PreparedOp>> PreparePad(const OpSpec& spec, Device& device) {
-  CKPLAN_ASSIGN_OR_RETURN(const PadShape shape, ReadPadShape(spec));
-  CKPLAN_ASSIGN_OR_RETURN(SeparableMap map, SeparableMap::Create(spec, device, shape.axes));
+Result<std::unique_ptr<PreparedOp>> PrepareTaps(const OpSpec& spec, Device& device,
+                                                const std::vector<AxisTaps>& axes, bool selects,
+                                                bool has_fill_input, float fill) {
+  CKPLAN_ASSIGN_OR_RETURN(SeparableMap map, SeparableMap::Create(spec, device, axes));
   SeparableMap transposed;
   if (spec.input(0).has_gradient) {
-    CKPLAN_ASSIGN_OR_RETURN(transposed, SeparableMap::Create(spec, device, Transposed(shape.axes)));
+    CKPLAN_ASSIGN_OR_RETURN(transposed, SeparableMap::Create(spec, device, Transposed(axes)));
   }
-  return Prepared<PadOp>(spec, device, shape, std::move(map), std::move(transposed));
+  return Prepared<TapsOp>(spec, device, std::move(map), std::move(transposed), selects,
+                          has_fill_input, fill);
+}
+
+Result<std::unique_ptr<PreparedOp>> PreparePad(const OpSpec& spec, Device& device) {
+  CKPLAN_ASSIGN_OR_RETURN(const PadShape shape, ReadPadShape(spec));
+  return PrepareTaps(spec, device, shape.axes, true, shape.has_value_input, shape.value);
+}
+
+Result<std::unique_ptr<PreparedOp>> PrepareResize(const OpSpec& spec, Device& device) {
+  CKPLAN_ASSIGN_OR_RETURN(const ResizeShape shape, ReadResizeShape(spec));
+  return PrepareTaps(spec, device, shape.axes, shape.selects, false, shape.fill);
 }
 
 constexpr OpRow kPadOps[] = {
     {"Pad", PreparePad},
     {"CenterCropPad", PreparePad},
 };
-
-}  // namespace
-
-std::span<const OpRow> PadOps() { return kPadOps; }
-
-// Resize and Upsample, using the interpolation taps of lib/problem/ops/pad_resize.h.
-
-namespace {
-
-class ResizeOp final : public PreparedOp {
- public:
-  ResizeOp(const OpSpec& spec, Device& device, const ResizeShape& shape, SeparableMap map,
-           SeparableMap transposed)
-      : device_(device),
-        map_(std::move(map)),
-        transposed_(std::move(transposed)),
-        x_type_(spec.input(0).type),
-        y_type_(spec.output(0).type),
-        selects_(shape.selects),
-        fill_(shape.fill) {}
-
-  void Forward(const ForwardCall& call) override {
-    if (selects_) {
-      TapFill fill;
-      fill.value = fill_;
-      map_.Select(device_, call.inputs[0], x_type_, call.outputs[0], y_type_, fill);
-    } else {
-      map_.Run(device_, call.inputs[0], x_type_, call.outputs[0], y_type_, fill_);
-    }
-  }
-  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
-    transposed_.Run(device_, call.output_gradients[0], y_type_, gradient, x_type_);
-  }
-
- private:
-  Device& device_;
-  SeparableMap map_, transposed_;
-  ElementType x_type_, y_type_;
-  bool selects_;
-  float fill_;
-};
-
-Result<std::unique_ptr<PreparedOp>> PrepareResize(const OpSpec& spec, Device& device) {
-  CKPLAN_ASSIGN_OR_RETURN(const ResizeShape shape, ReadResizeShape(spec));
-  CKPLAN_ASSIGN_OR_RETURN(SeparableMap map, SeparableMap::Create(spec, device, shape.axes));
-  SeparableMap transposed;
-  if (spec.input(0).has_gradient) {
-    CKPLAN_ASSIGN_OR_RETURN(transposed, SeparableMap::Create(spec, device, Transposed(shape.axes)));
-  }
-  return Prepared<ResizeOp>(spec, device, shape, std::move(map), std::move(transposed));
-}
-
 constexpr OpRow kResizeOps[] = {
     {"Resize", PrepareResize},
     {"Upsample", PrepareResize},
 };
 
 }  // namespace
+
+std::span<const OpRow> PadOps() { return kPadOps; }
 
 std::span<const OpRow> ResizeOps() { return kResizeOps; }
 

@@ -61,7 +61,6 @@ class PoolIndex {
 
   CKPLAN_DEVICE int64_t in(int axis) const { return axes_[axis].in.divisor(); }
   CKPLAN_DEVICE int64_t out(int axis) const { return axes_[axis].out.divisor(); }
-  // Returns the place of input element i.
   CKPLAN_DEVICE PoolPlace FindInput(int64_t i) const {
     int64_t x = lanes_.Split(i);
     int64_t y = axes_[2].in.Split(x);
@@ -69,7 +68,6 @@ class PoolIndex {
     const int64_t first = axes_[0].in.Split(z) * lanes_.divisor();
     return {first, i, z, y, x};
   }
-  // Returns the place of output element i.
   CKPLAN_DEVICE PoolPlace FindOutput(int64_t i) const {
     int64_t x = lanes_.Split(i);
     int64_t y = axes_[2].out.Split(x);

@@ -13,7 +13,7 @@ namespace {
 
 // Integers wrap, so they are summed as unsigned integers of equal size. One thread adds up a line.
 template <typename T>
-class CumSumOp final : public OpWithoutGradient {
+class CumSumOp final : public PreparedOp {
  public:
   CumSumOp(Device& device, const CumSumShape& shape) : device_(device), shape_(shape) {}
 

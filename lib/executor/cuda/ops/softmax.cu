@@ -1,8 +1,6 @@
 // Softmax and LogSoftmax: along one axis or, before opset 13, over all axes from `axis` on.
 #include <math.h>
 
-#include <algorithm>
-
 #include "lib/executor/cuda/index.h"
 #include "lib/executor/cuda/kernel.h"
 #include "lib/executor/cuda/lines.h"

@@ -1,6 +1,5 @@
-// Activation functions.
+// Functions of one number: activations and mathematics, limits and conversions.
 #include <limits>
-#include <type_traits>
 
 #include "lib/executor/cuda/kernel.h"
 #include "lib/executor/cuda/ops/elementwise.h"
@@ -11,60 +10,16 @@ namespace ckplan::cuda {
 
 namespace {
 
-Result<std::unique_ptr<PreparedOp>> PrepareRelu(const OpSpec& spec, Device& device) {
-  if (spec.input(0).type == ElementType::kInt64) {
-    return Prepared<MapOp<int64_t, int64_t, scalar::IntegerRelu>>(spec, device);
-  }
-  if (spec.input(0).type == ElementType::kInt32) {
-    return Prepared<MapOp<int32_t, int32_t, scalar::IntegerRelu>>(spec, device);
-  }
-  return PrepareUnary<scalar::Relu>(spec, device);
-}
-
-Result<std::unique_ptr<PreparedOp>> PrepareGelu(const OpSpec& spec, Device& device) {
-  if (spec.String("approximate", "none") == "tanh") {
-    return PrepareUnary<scalar::GeluTanh<DeviceMath>>(spec, device);
-  }
-  return PrepareUnary<scalar::GeluErf<DeviceMath>>(spec, device);
-}
-
-constexpr OpRow kActivationOps[] = {
-    {"Relu", PrepareRelu},
-    {"LeakyRelu", PrepareUnary<scalar::LeakyRelu>},
-    {"Sigmoid", PrepareUnary<scalar::Sigmoid<DeviceMath>>},
-    {"Tanh", PrepareUnary<scalar::Tanh<DeviceMath>>},
-    {"Elu", PrepareUnary<scalar::Elu>},
-    {"Selu", PrepareUnary<scalar::Selu>},
-    {"Celu", PrepareUnary<scalar::Celu>},
-    {"Softplus", PrepareUnary<scalar::Softplus<DeviceMath>>},
-    {"Softsign", PrepareUnary<scalar::Softsign>},
-    {"Gelu", PrepareGelu},
-    {"Swish", PrepareUnary<scalar::Swish<DeviceMath>>},
-    {"Mish", PrepareUnary<scalar::Mish<DeviceMath>>},
-    {"HardSigmoid", PrepareUnary<scalar::HardSigmoid>},
-    {"HardSwish", PrepareUnary<scalar::HardSwish>},
-    {"ThresholdedRelu", PrepareUnary<scalar::ThresholdedRelu>},
-    {"Shrink", PrepareUnary<scalar::Shrink>},
-};
-
-}  // namespace
-
-std::span<const OpRow> ActivationOps() { return kActivationOps; }
-
-// Elementwise functions of one input that are not activations.
-
-namespace {
-
-// Prepares F for the input's integer type; float inputs use `prepare_float`.
-template <typename F, PrepareFunction prepare_float>
+// The kernels of scalar/unary.h.
+template <typename I, typename F>
 Result<std::unique_ptr<PreparedOp>> PrepareNumber(const OpSpec& spec, Device& device) {
   switch (spec.input(0).type) {
     case ElementType::kInt64:
-      return Prepared<MapOp<int64_t, int64_t, F>>(spec, device);
+      return Prepared<MapOp<int64_t, int64_t, I>>(spec, device);
     case ElementType::kInt32:
-      return Prepared<MapOp<int32_t, int32_t, F>>(spec, device);
+      return Prepared<MapOp<int32_t, int32_t, I>>(spec, device);
     default:
-      return prepare_float(spec, device);
+      return PrepareUnary<F>(spec, device);
   }
 }
 
@@ -77,46 +32,30 @@ Result<std::unique_ptr<PreparedOp>> PrepareNot(const OpSpec& spec, Device& devic
   return Prepared<MapOp<uint8_t, uint8_t, scalar::Not>>(spec, device);
 }
 
-Result<std::unique_ptr<PreparedOp>> PrepareIsInf(const OpSpec& spec, Device& device) {
-  const bool negative = spec.Int("detect_negative", 1) != 0;
-  const bool positive = spec.Int("detect_positive", 1) != 0;
-  if (negative && positive) return PrepareTest<scalar::IsInf>(spec, device);
-  if (negative) return PrepareTest<scalar::IsNegativeInf>(spec, device);
-  if (positive) return PrepareTest<scalar::IsPositiveInf>(spec, device);
-  return PrepareTest<scalar::Never>(spec, device);
-}
-
-constexpr OpRow kUnaryMathOps[] = {
-    {"Exp", PrepareUnary<scalar::Exp<DeviceMath>>},
-    {"Sqrt", PrepareUnary<scalar::Sqrt>},
-    {"Reciprocal", PrepareUnary<scalar::Reciprocal>},
-    {"Tan", PrepareUnary<scalar::Tan>},
-    {"Log", PrepareUnary<scalar::Log>},
-    {"Abs", PrepareNumber<scalar::Magnitude, PrepareUnary<scalar::Abs>>},
-    {"Erf", PrepareUnary<scalar::Erf<DeviceMath>>},
-    {"Sin", PrepareUnary<scalar::Sin>},
-    {"Cos", PrepareUnary<scalar::Cos>},
-    {"Asin", PrepareUnary<scalar::Asin>},
-    {"Acos", PrepareUnary<scalar::Acos>},
-    {"Atan", PrepareUnary<scalar::Atan>},
-    {"Sinh", PrepareUnary<scalar::Sinh>},
-    {"Cosh", PrepareUnary<scalar::Cosh>},
-    {"Asinh", PrepareUnary<scalar::Asinh>},
-    {"Acosh", PrepareUnary<scalar::Acosh>},
-    {"Atanh", PrepareUnary<scalar::Atanh>},
-    {"Neg", PrepareNumber<scalar::Negation, PrepareUnary<scalar::Neg>>},
-    {"Sign", PrepareNumber<scalar::Sign, PrepareUnary<scalar::StraightThrough<scalar::Sign>>>},
-    {"Floor", PrepareUnary<scalar::StraightThrough<scalar::Floor>>},
-    {"Ceil", PrepareUnary<scalar::StraightThrough<scalar::Ceil>>},
-    {"Round", PrepareUnary<scalar::StraightThrough<scalar::Round>>},
-    {"Not", PrepareNot},
-    {"IsNaN", PrepareTest<scalar::IsNan>},
-    {"IsInf", PrepareIsInf},
+struct UnaryKernels {
+  using Row = OpRow;
+  using Prepare = PrepareFunction;
+  using Math = DeviceMath;
+  template <typename F>
+  static constexpr Prepare kUnary = PrepareUnary<F>;
+  template <typename I, typename F>
+  static constexpr Prepare kNumber = PrepareNumber<I, F>;
+  template <typename F>
+  static constexpr Prepare kTest = PrepareTest<F>;
+  static constexpr Prepare kNot = PrepareNot;
+  static Result<std::unique_ptr<PreparedOp>> Gelu(const OpSpec& spec, Device& device) {
+    return scalar::PrepareGelu<UnaryKernels>(spec, device);
+  }
+  static Result<std::unique_ptr<PreparedOp>> IsInf(const OpSpec& spec, Device& device) {
+    return scalar::PrepareIsInf<UnaryKernels>(spec, device);
+  }
 };
 
 }  // namespace
 
-std::span<const OpRow> UnaryMathOps() { return kUnaryMathOps; }
+std::span<const OpRow> ActivationOps() { return scalar::kActivations<UnaryKernels>; }
+
+std::span<const OpRow> UnaryMathOps() { return scalar::kUnaryMath<UnaryKernels>; }
 
 // Clip, whose limits may be inputs, and conversions between element types.
 
@@ -215,9 +154,6 @@ class IntegerClipOp final : public PreparedOp {
     auto* y = static_cast<T*>(call.outputs[0]);
     ForEach(device_, count_, [=] CKPLAN_KERNEL(int64_t i) { y[i] = limits.Clip(x[i]); });
   }
-  void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "only operators with a gradient run backward");
-  }
 
  private:
   Device& device_;
@@ -244,9 +180,6 @@ class ToFloatOp final : public PreparedOp {
     const auto* x = static_cast<const From*>(call.inputs[0]);
     const FloatsOut y(call.outputs[0], y_type_);
     ForEach(device_, count_, [=] CKPLAN_KERNEL(int64_t i) { y.Set(i, static_cast<float>(x[i])); });
-  }
-  void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "only operators with a gradient run backward");
   }
 
  private:

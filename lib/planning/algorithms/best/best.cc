@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 

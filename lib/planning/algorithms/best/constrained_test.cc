@@ -2,7 +2,6 @@
 // operations that run once and values that must be recomputed.
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 

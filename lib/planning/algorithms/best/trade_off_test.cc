@@ -2,10 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "lib/base/stop.h"

@@ -6,7 +6,6 @@
 #include <map>
 #include <optional>
 #include <span>
-#include <string>
 #include <utility>
 
 #include "lib/base/stop.h"

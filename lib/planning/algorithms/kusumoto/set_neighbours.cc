@@ -1,7 +1,5 @@
 #include "lib/planning/algorithms/kusumoto/set_neighbours.h"
 
-#include <algorithm>
-#include <span>
 #include <utility>
 
 namespace ckplan {

@@ -37,7 +37,7 @@ EmulatedMachine SmallMachine() {
 }
 
 // Libraries that take memory of the GPU, as cuBLAS and cuDNN do, but multiply nothing.
-class NoLibraries final : public Libraries {
+class NoLibraries final : public UnusedLibraries {
  public:
   explicit NoLibraries(void* stream) : stream_(static_cast<cudaStream_t>(stream)) {
     CheckCuda(cudaMalloc(&memory_, kLibraryBytes), "cudaMalloc");
@@ -45,16 +45,6 @@ class NoLibraries final : public Libraries {
   ~NoLibraries() override {
     CHECK(cudaStreamSynchronize(stream_) == cudaSuccess);  // The stream outlives its libraries.
     CHECK(cudaFree(memory_) == cudaSuccess);
-  }
-  int64_t GemmWorkspace(const GemmShape&) const override { return 0; }
-  void Gemm(const GemmShape&, const void*, const void*, void*, void*) override {}
-  Result<std::unique_ptr<Convolution>> PrepareConvolution(const ConvolutionShape&,
-                                                          ConvPass) override {
-    return MakeError(ErrorCode::kUnsupported, "no convolution");
-  }
-  Result<std::unique_ptr<LibraryAttention>> PrepareAttention(const LibraryAttentionShape&,
-                                                             AttentionPass) override {
-    return MakeError(ErrorCode::kUnsupported, "no attention");
   }
 
  private:

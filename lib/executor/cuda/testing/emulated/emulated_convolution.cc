@@ -1,10 +1,9 @@
-#include "lib/executor/cuda/testing/emulated/emulated_convolution.h"
-
 #include <array>
 #include <vector>
 
 #include "lib/base/check.h"
 #include "lib/executor/cuda/kernel.h"
+#include "lib/executor/cuda/testing/emulated/emulated_operations.h"
 #include "lib/executor/cuda/testing/emulated/emulated_runtime.h"
 
 namespace ckplan::cuda {

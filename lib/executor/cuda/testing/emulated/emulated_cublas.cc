@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
-#include <memory>
 #include <vector>
 
 #include "lib/base/check.h"

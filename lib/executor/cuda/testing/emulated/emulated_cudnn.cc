@@ -1,5 +1,5 @@
 // An emulated cuDNN, for the emulated CUDA runtime (emulated_runtime.h). The program loads it like
-// cuDNN. Convolutions and attention graphs (emulated_graph.h) are simple loops that run as stream
+// cuDNN. Convolutions and attention graphs (emulated_graph.cc) are simple loops that run as stream
 // work. A call that breaks cuDNN's rules ends the program: a descriptor that is dead, incomplete or
 // doesn't match the others (emulated_descriptors.h), an engine that was not recommended, or tensors
 // and workspaces outside allocations. A nondeterministic engine flips a bit of its result each
@@ -15,9 +15,8 @@
 #include <vector>
 
 #include "lib/base/check.h"
-#include "lib/executor/cuda/testing/emulated/emulated_convolution.h"
 #include "lib/executor/cuda/testing/emulated/emulated_descriptors.h"
-#include "lib/executor/cuda/testing/emulated/emulated_graph.h"
+#include "lib/executor/cuda/testing/emulated/emulated_operations.h"
 #include "lib/executor/cuda/testing/emulated/emulated_runtime.h"
 
 namespace ckplan::cuda {

@@ -1,5 +1,3 @@
-#include "lib/executor/cuda/testing/emulated/emulated_graph.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,6 +7,7 @@
 
 #include "lib/base/check.h"
 #include "lib/executor/cuda/kernel.h"
+#include "lib/executor/cuda/testing/emulated/emulated_operations.h"
 #include "lib/executor/cuda/testing/emulated/emulated_runtime.h"
 
 namespace ckplan::cuda {

@@ -21,6 +21,7 @@
 #include <string>
 
 #include "lib/base/check.h"
+#include "lib/executor/cuda/libraries.h"
 
 namespace ckplan::cuda {
 
@@ -111,6 +112,21 @@ class EmulatedObjects {
 
  private:
   std::map<const void*, std::unique_ptr<Object>> alive_;
+};
+
+// For devices that call no library.
+class UnusedLibraries : public Libraries {
+ public:
+  int64_t GemmWorkspace(const GemmShape&) const override { return 0; }
+  void Gemm(const GemmShape&, const void*, const void*, void*, void*) override {}
+  Result<std::unique_ptr<Convolution>> PrepareConvolution(const ConvolutionShape&,
+                                                          ConvPass) override {
+    return MakeError(ErrorCode::kUnsupported, "no convolution");
+  }
+  Result<std::unique_ptr<LibraryAttention>> PrepareAttention(const LibraryAttentionShape&,
+                                                             AttentionPass) override {
+    return MakeError(ErrorCode::kUnsupported, "no attention");
+  }
 };
 
 }  // namespace ckplan::cuda

@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "lib/executor/cuda/gpu/cuda_device.h"
@@ -17,20 +16,6 @@ constexpr int64_t kCount = 100;
 constexpr int64_t kSize = kCount * static_cast<int64_t>(sizeof(int));
 constexpr const char* kHurry = "side streams hurry";
 constexpr const char* kNoWait = "no stream waits for another";
-
-class UnusedLibraries final : public Libraries {
- public:
-  int64_t GemmWorkspace(const GemmShape&) const override { return 0; }
-  void Gemm(const GemmShape&, const void*, const void*, void*, void*) override {}
-  Result<std::unique_ptr<Convolution>> PrepareConvolution(const ConvolutionShape&,
-                                                          ConvPass) override {
-    return MakeError(ErrorCode::kUnsupported, "no convolution");
-  }
-  Result<std::unique_ptr<LibraryAttention>> PrepareAttention(const LibraryAttentionShape&,
-                                                             AttentionPass) override {
-    return MakeError(ErrorCode::kUnsupported, "no attention");
-  }
-};
 
 std::unique_ptr<Device> OpenWith(const EmulatedMachine& machine) {
   StartEmulatedRuntime(machine);

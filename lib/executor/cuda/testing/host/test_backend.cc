@@ -1,5 +1,6 @@
 #include "lib/executor/cuda/testing/test_backend.h"
 
+#include "lib/executor/core/testing/test_backend.h"
 #include "lib/executor/cpu/cpu_backend.h"
 #include "lib/executor/cuda/cuda_backend.h"
 #include "lib/executor/cuda/testing/host/host_device.h"
@@ -13,3 +14,9 @@ std::unique_ptr<Backend> MakeTestBackend(DeviceOptions options) {
 }
 
 }  // namespace ckplan::cuda
+
+namespace ckplan {
+
+std::unique_ptr<Backend> MakeTestBackend() { return cuda::MakeTestBackend(); }
+
+}  // namespace ckplan

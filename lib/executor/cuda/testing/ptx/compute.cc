@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <type_traits>
 
 #include "lib/base/check.h"

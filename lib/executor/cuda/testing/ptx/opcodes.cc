@@ -1,5 +1,4 @@
 #include <array>
-#include <string>
 #include <unordered_map>
 
 #include "lib/executor/cuda/testing/ptx/decoder.h"
