@@ -284,6 +284,29 @@ TEST_CASE("gradient: an attention as one operator that drops probabilities") {
   CheckGradient({kDroppedAttention}, Spread(12), {FusedOperators::kCaptured, Autograd::kTorchCuda});
 }
 
+constexpr const char* kGate =
+    "g (float[2,3,4] x) => (float[2,3,2] y) <float[4,4] w = @, int64[2] halves = {2,2}> "
+    "{ h = MatMul(x, w) a, b = Split<axis = 2>(h, halves) s = Sigmoid(a) y = Mul(s, b) }";
+
+TEST_CASE("gradient: a saved part whose rest PyTorch holds is in the arena, and changes no bit") {
+  const auto backend = MakeTestBackend();
+  NetText net{kGate};
+  net.graph.replace(net.graph.find('@'), 1, Listed(Spread(16)));
+  SmallStep small(*backend, net, 0, ActivationType::kOfModel, FusedOperators::kCaptured,
+                  Autograd::kTorch);
+  const auto rest =
+      std::find_if(small.step().graph.tensors().begin(), small.step().graph.tensors().end(),
+                   [](const Tensor& tensor) { return tensor.name == "h:rest"; });
+  REQUIRE(rest != small.step().graph.tensors().end());
+  CHECK(rest->bytes == Bytes(2 * 3 * 2 * 4));
+  Rng rng(5);
+  for (const int percent : {0, 30, 60, 100}) {
+    CAPTURE(percent);
+    CHECK(small.Validate(small.KeepAll(), small.Random(rng, percent)).failures.empty());
+  }
+  CheckGradient({kGate}, Spread(16), {FusedOperators::kCaptured, Autograd::kTorch});
+}
+
 // The loss is linear in what is rounded, so its gradient is that without rounding, to the bit.
 TEST_CASE("gradient: rounding passes it straight through, of weights and of activations") {
   const auto gradient_of = [](std::string graph, const std::string& op) {

@@ -17,6 +17,7 @@
 #include "lib/files/model/bind_dims.h"
 #include "lib/files/model/dead_ends.h"
 #include "lib/files/model/facts.h"
+#include "lib/files/model/held_storage.h"
 #include "lib/files/model/input_uses.h"
 #include "lib/files/model/model_impl.h"
 #include "lib/files/model/module_calls.h"
@@ -128,6 +129,7 @@ class Lowerer {
       return error;
     }
     FindReadValues();
+    if (IsEager()) FindRests();
     AddInputs();
     for (size_t i = 0; i < model_.operations.size(); ++i) {
       PollStop();
@@ -239,6 +241,7 @@ class Lowerer {
     node.parameter_gradients = own.parameter_gradients;
     AddInputsOf(operation, own, node);
     const std::vector<bool> is_tensor = AddOutputsOf(operation, node);
+    AddRests(index, node);
     BackwardReads backward;
     Bytes statistic;
     TensorId statistic_tensor;
@@ -252,6 +255,7 @@ class Lowerer {
         node.outputs.push_back(statistic_tensor);
       }
       AddReads(operation, own, backward, statistic_tensor, node);
+      AddHeldRests(index, node);
       AddPassthrough(operation, own, node);
       // PyTorch computes a weight's whole gradient before adding it to that of another use.
       if (IsEager()) {
@@ -332,6 +336,36 @@ class Lowerer {
     if (!backward.statistic) return;
     const bool uses_own_indices = statistic.is_none() && OutputServesAsStatistic(own.spec);
     add(uses_own_indices ? tensors_[static_cast<size_t>(operation.outputs[1])] : statistic);
+  }
+
+  // ---- Memory that is held because a part of it is saved: see held_storage.h ------------------
+
+  void FindRests() {
+    rests_ = FindHeldRests(model_, facts_, options_.autograd);
+    rest_tensors_.resize(rests_.size());
+    for (size_t i = 0; i < rests_.size(); ++i) {
+      rests_made_by_[rests_[i].maker].push_back(i);
+      for (const size_t holder : rests_[i].holders) rests_held_by_[holder].push_back(i);
+    }
+  }
+
+  void AddRests(size_t index, Node& node) {
+    const auto made = rests_made_by_.find(index);
+    if (made == rests_made_by_.end()) return;
+    for (const size_t rest : made->second) {
+      const std::string name = fmt::format("{}:rest", model_.value(rests_[rest].storage).name);
+      rest_tensors_[rest] = AddTensor(name, rests_[rest].bytes, TensorKind::kStatistic, false);
+      node.outputs.push_back(rest_tensors_[rest]);
+    }
+  }
+
+  void AddHeldRests(size_t index, Node& node) const {
+    const auto held = rests_held_by_.find(index);
+    if (held == rests_held_by_.end()) return;
+    for (const size_t rest : held->second) {
+      if (rests_[rest].maker != index) node.inputs.push_back(rest_tensors_[rest]);
+      node.backward_reads.push_back(rest_tensors_[rest]);
+    }
   }
 
   // If an input contributes without a change of shape, the output's gradient serves as its
@@ -556,6 +590,10 @@ class Lowerer {
   std::vector<std::vector<int32_t>> shared_parameters_;  // By operation.
   std::vector<TensorId> tensors_;  // By value; views use another value's tensor.
   std::vector<bool> is_read_;      // By value.
+  std::vector<HeldRest> rests_;
+  std::vector<TensorId> rest_tensors_;                   // Of each rest, once its maker is a node.
+  std::map<size_t, std::vector<size_t>> rests_made_by_;  // By operation.
+  std::map<size_t, std::vector<size_t>> rests_held_by_;
   TensorGraphParts parts_;
   std::vector<NodeId> nodes_;  // By operation; invalid if it is not a node.
   std::vector<OpWork> works_;  // By node.

@@ -85,7 +85,12 @@ class Builder {
     for (size_t i = 0; i < operation.inputs.size(); ++i) AddInput(operation, own, i, node);
     for (const ValueIndex output : operation.outputs) AddOutput(graph_node, output, node);
     for (const TensorId output : graph_node.outputs) {
-      if (graph_.tensor(output).kind == TensorKind::kStatistic) node.statistic = output;
+      if (graph_.tensor(output).kind != TensorKind::kStatistic) continue;
+      if (own.rule->statistic != Statistic::kNone) {
+        node.statistic = output;
+      } else {  // What PyTorch holds beside a saved part (held_storage.h) has no contents here.
+        step_.tensors[output] = BytesOperand(graph_.tensor(output).bytes.count());
+      }
     }
     if (!node.statistic.is_none()) {
       node.spec.statistic_bytes = StatisticBytes(node.spec, step_.autograd, node.outputs);

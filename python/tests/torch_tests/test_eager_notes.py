@@ -70,6 +70,22 @@ class Clipped(nn.Module):
         return F.cross_entropy(self.leave(self.drop(self.silu(self.second(x)))), classes)
 
 
+class Parts(nn.Module):
+    """Saves parts of tensors, which hold the whole: half of a gate, values of one product, a row."""
+
+    def __init__(self):
+        super().__init__()
+        self.enter, self.product = nn.Linear(64, 128), nn.Linear(64, 192)
+        self.mix, self.leave = nn.Linear(64, 64), nn.Linear(64, 3)
+
+    def forward(self, x: Tensor, classes: Tensor) -> Tensor:
+        half, other = self.enter(x).chunk(2, -1)
+        heads = self.product(half.sigmoid() * other).unflatten(-1, (3, 4, 16)).transpose(1, 3)
+        q, k, v = heads.unbind(2)
+        mixed = F.scaled_dot_product_attention(q.sigmoid(), k.tanh(), v)
+        return F.cross_entropy(self.leave(self.mix(mixed.transpose(1, 2).flatten(2))[:, 0]), classes)
+
+
 class Composed(nn.Module):
     """Applies operations whose gradient PyTorch composes of others."""
 
@@ -148,6 +164,7 @@ NETWORKS = {
     "in place on a view": (Volume, (1, 1, 16, 16, 16), (1, 16, 16, 16)),
     "copies": (Pixels, (4, 3, 16, 16), None),
     "in place with a copy": (Clipped, (4, 3, 32, 32), (4, 32, 32)),
+    "parts": (Parts, (4, 24, 64), (4,)),
 }
 
 

@@ -78,6 +78,7 @@ SmallStep::SmallStep(Backend& backend, const NetText& net, int64_t batch, Activa
   LoadOptions options = batch == 0 ? LoadOptions() : BatchOf(batch);
   options.activation_type = type;
   options.fused = fused;
+  if (fused == FusedOperators::kCaptured) options.restored = RestoredOperators::kCaptured;
   options.autograd = autograd;
   const Result<Model> model = LoadModel(path, options);
   REQUIRE_MESSAGE(model.ok(), model.error().message);

@@ -38,7 +38,8 @@ NetText SmallNet();
 // A model with prepared operators, and with its constants in the backend's memory.
 class SmallStep {
  public:
-  // `batch` is the size of dimension N; 0 leaves N unbound.
+  // `batch` is the size of dimension N; 0 leaves N unbound. With FusedOperators::kCaptured, the
+  // whole step is PyTorch's, with all that its autograd holds.
   SmallStep(Backend& backend, const NetText& net, int64_t batch = 0,
             ActivationType type = ActivationType::kOfModel,
             FusedOperators fused = FusedOperators::kNone, Autograd autograd = Autograd::kMinimal);
