@@ -286,7 +286,7 @@ bool Notes(const ModelGraph& lowered, const std::string& part) {
                      });
 }
 
-const std::string kHead = "g (float[4,2] x) => (float[4,2] y) <float[2,2] w = {1,2,3,4}, ";
+const std::string kSmallNetwork = "g (float[4,2] x) => (float[4,2] y) <float[2,2] w = {1,2,3,4}, ";
 
 TEST_CASE("rounding: the weights of a quantized network are trained") {
   for (const char* const rounds :
@@ -297,8 +297,8 @@ TEST_CASE("rounding: the weights of a quantized network are trained") {
         "q = QuantizeLinear(w, s, z) r = DequantizeLinear(q, s, z)",
         "q = QuantizeLinear(w, s, z) t = Transpose(q) r = DequantizeLinear(t, s, z)"}) {
     CAPTURE(rounds);
-    const std::string graph =
-        kHead + "float s = {0.5}, int8 z = {0}> { " + rounds + " h = MatMul(x, r) y = Relu(h) }";
+    const std::string graph = kSmallNetwork + "float s = {0.5}, int8 z = {0}> { " + rounds +
+                              " h = MatMul(x, r) y = Relu(h) }";
     const ModelGraph lowered = Lowered(graph);
     const bool trains_scale = std::string(rounds).find("Mul(") != std::string::npos;
     CHECK(GradientsOf(lowered) == Bytes(16 + (trains_scale ? 4 : 0)));
@@ -319,7 +319,7 @@ TEST_CASE("rounding: what lies before a rounded activation is trained and saved"
     CAPTURE(rounds);
     for (const Autograd autograd : {Autograd::kMinimal, Autograd::kTorch}) {
       const std::string graph =
-          kHead +
+          kSmallNetwork +
           "float[2,2] w2 = {1,2,3,4}, float s = {0.5}, uint8 z = {0}, int64[2] shape = "
           "{4,2}> { m = MatMul(x, w) a = Sigmoid(m) " +
           rounds + " y = MatMul(r, w2) }";
@@ -340,7 +340,7 @@ TEST_CASE("rounding: what lies before a rounded activation is trained and saved"
 TEST_CASE(
     "rounding: the gradient of quantized integers is that of the floats that they stand for") {
   const ModelGraph lowered =
-      Lowered(kHead +
+      Lowered(kSmallNetwork +
               "float s = {0.5}, uint8 z = {0}> { m = MatMul(x, w) q = QuantizeLinear(m, s, z) "
               "y = DequantizeLinear(q, s, z) }");
   CHECK(NamesOf(lowered.graph, NodeOf(lowered.graph, "QuantizeLinear").gradient_passthrough) ==
@@ -355,7 +355,7 @@ TEST_CASE("rounding: an estimate that is detached saves nothing, and needs no no
                                      "d = Sub(a, q) r = Sub(a, d)"}) {
     CAPTURE(estimate);
     const std::string graph =
-        kHead +
+        kSmallNetwork +
         "float[2,2] w2 = {1,2,3,4}> { a = MatMul(x, w) m = Abs(a) t = ReduceMax(m) "
         "e = Div(a, t) u = Round(e) q = Mul(u, t) " +
         estimate + " y = MatMul(r, w2) }";
@@ -371,7 +371,8 @@ TEST_CASE("rounding: an estimate that is detached saves nothing, and needs no no
 }
 
 TEST_CASE("rounding: what nothing trains, and what no gradient reaches, needs no note") {
-  CHECK_FALSE(Notes(Lowered(kHead + "float s = {1}> { r = Round(x) y = MatMul(r, w) }"), ""));
+  CHECK_FALSE(
+      Notes(Lowered(kSmallNetwork + "float s = {1}> { r = Round(x) y = MatMul(r, w) }"), ""));
   CHECK_FALSE(Notes(Lowered("g (float[4,2] x) => (float[4,2] y) <float[2,2] w = {1,2,3,4}> "
                             "{ m = MatMul(x, w) r = Floor(m) i = Cast<to = 7>(r) "
                             "e = Greater(r, x) y = Where(e, m, x) }"),
