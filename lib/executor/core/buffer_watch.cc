@@ -148,10 +148,24 @@ Result<Done> BufferWatch::After(const Action& action, const RunState& state) {
     case ActionKind::kOut:
     case ActionKind::kArrive:
       return WatchTransfer(action, state);
+    case ActionKind::kAllocate: {
+      // The rest of a tensor that is held for a part has no contents, but moves like others.
+      const ProgramBuffer& made = state.program.buffers[static_cast<size_t>(action.buffer)];
+      if (made.kind != BufferKind::kTensor) return Done{};
+      const Tensor& tensor = step_.graph.tensor(made.tensor);
+      if (tensor.kind != TensorKind::kStatistic) return Done{};
+      if (step_.nodes[tensor.producer].statistic == made.tensor) return Done{};
+      Record& kept = record(action.buffer).emplace();
+      kept.bytes = made.bytes.count();
+      kept.type = ElementType::kBool;
+      kept.written_at = action.step;
+      kept.digest = backend_.Inspect(state.address[static_cast<size_t>(action.buffer)], kept.bytes,
+                                     kept.type);
+      return Done{};
+    }
     case ActionKind::kDrop:
     case ActionKind::kIn:
     case ActionKind::kForget:
-    case ActionKind::kAllocate:
     case ActionKind::kRelease:
       return Done{};
   }

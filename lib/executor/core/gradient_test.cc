@@ -303,6 +303,7 @@ TEST_CASE("gradient: a saved part whose rest PyTorch holds is in the arena, and 
   for (const int percent : {0, 30, 60, 100}) {
     CAPTURE(percent);
     CHECK(small.Validate(small.KeepAll(), small.Random(rng, percent)).failures.empty());
+    CHECK(small.Validate(small.KeepAll(), small.RandomMoves(rng, percent)).failures.empty());
   }
   CheckGradient({kGate}, Spread(16), {FusedOperators::kCaptured, Autograd::kTorch});
 }
