@@ -148,21 +148,9 @@ Result<Done> BufferWatch::After(const Action& action, const RunState& state) {
     case ActionKind::kOut:
     case ActionKind::kArrive:
       return WatchTransfer(action, state);
-    case ActionKind::kAllocate: {
-      // The rest of a tensor that is held for a part has no contents, but moves like others.
-      const ProgramBuffer& made = state.program.buffers[static_cast<size_t>(action.buffer)];
-      if (made.kind != BufferKind::kTensor) return Done{};
-      const Tensor& tensor = step_.graph.tensor(made.tensor);
-      if (tensor.kind != TensorKind::kStatistic) return Done{};
-      if (step_.nodes[tensor.producer].statistic == made.tensor) return Done{};
-      Record& kept = record(action.buffer).emplace();
-      kept.bytes = made.bytes.count();
-      kept.type = ElementType::kBool;
-      kept.written_at = action.step;
-      kept.digest = backend_.Inspect(state.address[static_cast<size_t>(action.buffer)], kept.bytes,
-                                     kept.type);
+    case ActionKind::kAllocate:
+      RecordRest(action, state);
       return Done{};
-    }
     case ActionKind::kDrop:
     case ActionKind::kIn:
     case ActionKind::kForget:
@@ -170,6 +158,18 @@ Result<Done> BufferWatch::After(const Action& action, const RunState& state) {
       return Done{};
   }
   return Done{};
+}
+
+void BufferWatch::RecordRest(const Action& action, const RunState& state) {
+  const ProgramBuffer& made = state.program.buffers[static_cast<size_t>(action.buffer)];
+  if (made.kind != BufferKind::kTensor) return;
+  const Tensor& tensor = step_.graph.tensor(made.tensor);
+  if (tensor.kind != TensorKind::kStatistic) return;
+  if (step_.nodes[tensor.producer].statistic == made.tensor) return;
+  const int64_t bytes = made.bytes.count();
+  const void* address = state.address[static_cast<size_t>(action.buffer)];
+  record(action.buffer) = Record{backend_.Inspect(address, bytes, ElementType::kBool), bytes,
+                                 ElementType::kBool, action.step};
 }
 
 Result<Done> BufferWatch::RecordOutputs(const Action& action, const RunState& state) {

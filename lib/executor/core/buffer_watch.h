@@ -53,6 +53,8 @@ class BufferWatch final : public RunObserver {
   Result<Done> CheckRead(const Action& action, const RunState& state, int32_t buffer);
   void CheckConstants(const StepNode& node);
   Result<Done> CheckGradients(const Action& action, const RunState& state, const Call& call);
+  // The rest of a tensor that is held for a part has no contents, but moves like others.
+  void RecordRest(const Action& action, const RunState& state);
   Result<Done> RecordOutputs(const Action& action, const RunState& state);
   Result<Done> Write(const Action& action, const RunState& state, int32_t buffer,
                      const Operand& operand, const std::string& what);
