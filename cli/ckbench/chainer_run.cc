@@ -260,7 +260,7 @@ class ChainerRunner {
 
  private:
   Array New(size_t like) {
-    constexpr int64_t kUnit = 512;  // Of the pool.
+    constexpr int64_t kUnit = 512;  // Chainer's memory pool rounds up to this.
     const int64_t units = (network_.variables[like].bytes.count() + kUnit - 1) / kUnit;
     return std::make_shared<const Block>(Bytes(units * kUnit), &pool_);
   }

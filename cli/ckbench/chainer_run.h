@@ -29,9 +29,9 @@ namespace ckplan {
 Bytes ChainerPeak(const ChainerNetwork& network, const std::vector<int32_t>& segment_of,
                   int32_t segment_count, bool has_liveness);
 
-// Returns it for a schedule that the authors' programs wrote. kInvalidInput: a line is none of
-// "compute FUNCTION INPUT...", where backward functions follow the forward ones, and "forget
-// VARIABLE forward" or "backward". The message names the line.
+// Returns the peak, in bytes, of a schedule that the authors' programs wrote. kInvalidInput: a line
+// is neither "compute FUNCTION INPUT...", where backward functions follow the forward ones, nor
+// "forget VARIABLE forward" or "forget VARIABLE backward". The message names the line.
 Result<Bytes> ChainerPeak(const ChainerNetwork& network, std::string_view schedule,
                           const std::string& where);
 

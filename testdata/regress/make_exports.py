@@ -16,7 +16,7 @@ needs: int4          onnx, onnx_ir, onnxruntime (1.32)
   keras_lstm.onnx         keras.layers.LSTM and Dense, by model.export(format="onnx")
   ort_quantized.onnx      quantize_static of ONNX Runtime with QOperator, then its optimizer, but for the head
   ort_artifacts_*.onnx    onnxruntime.training.artifacts: the evaluation and the training model
-  sklearn_head.onnx       a pipeline by skl2onnx, merged behind a network of its features
+  sklearn_head.onnx       a pipeline from skl2onnx, appended to the network that makes its features
 """
 import os
 import sys

@@ -32,7 +32,7 @@ struct Layout {
 };
 
 // Returns the strides of a view with other dimensions, as Tensor.view computes them; nullopt if
-// there is none. Axes that follow each other in memory form a block, which is divided anew.
+// no such view exists. Axes that are contiguous in memory form a block, which is then split again.
 std::optional<Dims> ViewStrides(const Dims& from, const Dims& strides, const Dims& to) {
   struct Block {
     int64_t size = 1, step = 1;
@@ -253,7 +253,7 @@ class RestFinder {
   std::vector<Layout> layouts_;        // By value; no storage for values with memory of their own.
   std::map<ValueIndex, Saved> saved_;  // By storage.
   std::map<ValueIndex, size_t> last_reader_;  // By storage.
-  std::vector<ValueIndex> order_;             // Of storages, by their first saver.
+  std::vector<ValueIndex> order_;             // Storages, in the order of their first savers.
 };
 
 }  // namespace

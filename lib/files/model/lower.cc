@@ -591,7 +591,7 @@ class Lowerer {
   std::vector<TensorId> tensors_;  // By value; views use another value's tensor.
   std::vector<bool> is_read_;      // By value.
   std::vector<HeldRest> rests_;
-  std::vector<TensorId> rest_tensors_;                   // Of each rest, once its maker is a node.
+  std::vector<TensorId> rest_tensors_;  // For each rest, once its maker has a node.
   std::map<size_t, std::vector<size_t>> rests_made_by_;  // By operation.
   std::map<size_t, std::vector<size_t>> rests_held_by_;
   TensorGraphParts parts_;

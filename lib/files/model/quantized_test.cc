@@ -231,7 +231,7 @@ TEST_CASE("quantized: ONNX Runtime's operators on integers have shapes, and no g
     REQUIRE(made != tensors.end());
     CHECK(made->bytes == Bytes(row.bytes));
     CHECK_FALSE(made->requires_grad);
-    CHECK(lowered.graph.constants().parameter_gradients == Bytes(4));  // Of "v" alone.
+    CHECK(lowered.graph.constants().parameter_gradients == Bytes(4));  // Only "v" is trained.
     CHECK(std::none_of(lowered.warnings.begin(), lowered.warnings.end(), [](const auto& warning) {
       return warning.find("unknown") != std::string::npos;
     }));

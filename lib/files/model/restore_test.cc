@@ -207,8 +207,8 @@ TEST_CASE("restore: an Identity that was a detach passes no gradient on") {
 struct LossRow {
   std::string function;
   std::string formula;
-  int64_t workspace;    // Of the backward of a mean, in tensors.
-  int64_t of_elements;  // The same of the losses of all elements.
+  int64_t workspace;    // In the backward of a mean, counted in tensors.
+  int64_t of_elements;  // The same if the loss isn't reduced.
 };
 
 const LossRow kLosses[] = {

@@ -51,8 +51,8 @@ enum class PointwiseFunction : uint8_t {
   kHuber,
   kSmoothL1,
   kSoftMargin,
-  kCrossEntropy,          // Of probabilities of two classes.
-  kCrossEntropyOfScores,  // Of scores whose sigmoid is the probability.
+  kCrossEntropy,          // Takes the probabilities of two classes.
+  kCrossEntropyOfScores,  // Takes scores, whose sigmoid is the probability.
 };
 
 inline constexpr std::string_view kFunctionAttribute = "function";    // A name in PyTorch.
