@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -101,12 +101,20 @@ def answers(asked: Asked, memory: int) -> Found:
     return found
 
 
+def grown(asked: Asked, least_step: int) -> Asked:
+    """Returns the network with a batch doubled until a step takes at least ``least_step`` bytes."""
+    times = 1
+    while lines_of(_accounting(replace(asked, size=times * asked.size)))["step"][0] < least_step:
+        times *= 2
+    module = asked.module
+    if module is not None:
+        module = (module[0], tuple(one.repeat(times, *[1] * (one.dim() - 1)) for one in module[1]))
+    return replace(asked, size=times * asked.size, module=module)
+
+
 def memories(asked: Asked) -> list[int]:
     """Returns a memory that keeps everything, one for which a plan is needed, and one too small."""
-    flags = asked.flags(1 << 40)
-    accounting = _json(run_program("inspect", str(asked.path), *flags, "-fjson", "--no-config"))[
-        "accounting"
-    ]
+    accounting = _accounting(asked)
     lines = lines_of(accounting)
     step = lines["step"][0]
     rest = accounting["need_bytes"] - step
@@ -117,6 +125,13 @@ def memories(asked: Asked) -> list[int]:
 def lines_of(accounting: dict[str, Any]) -> Lines:
     rows = accounting["tensors"] + accounting["outside"]
     return {row["name"]: (row["bytes"], row["kind"]) for row in rows}
+
+
+def _accounting(asked: Asked) -> dict[str, Any]:
+    """Returns what keeping everything needs."""
+    flags = asked.flags(1 << 40)
+    answer = run_program("inspect", str(asked.path), *flags, "-fjson", "--no-config")
+    return _json(answer)["accounting"]
 
 
 def _inspect(asked: Asked, found: Found) -> None:

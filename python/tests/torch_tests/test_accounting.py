@@ -206,7 +206,7 @@ CASES = {
 
 @pytest.mark.parametrize(("name", "position"), [("images", 0), ("words", 1), ("images", 2)])
 def test_all_commands_have_one_answer(name: str, position: int, tmp_path: Path):
-    """python/benchmarks/one_answer.py asks about ten networks."""
+    """python/benchmarks/one_answer.py asks about twelve networks."""
     make, batch = CASES[name]
     asked = answers.Asked.exported(WithLoss(make()), batch(), tmp_path)
     found = answers.answers(asked, answers.memories(asked)[position])
