@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "lib/base/rng.h"
+#include "lib/planning/planner/one_algorithm.h"
 #include "lib/planning/planner/planner.h"
 #include "lib/planning/planner/registry.h"
 #include "lib/problem/schedule/simulate.h"

@@ -11,6 +11,7 @@
 #include "lib/planning/planner/best_planner.h"
 #include "lib/planning/planner/largest_size.h"
 #include "lib/planning/planner/memory_attempts.h"
+#include "lib/planning/planner/one_algorithm.h"
 #include "lib/planning/planner/planner.h"
 
 namespace ckplan {

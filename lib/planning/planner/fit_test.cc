@@ -12,6 +12,7 @@
 #include "lib/files/input/size_reader.h"
 #include "lib/planning/plan/optimizer_state.h"
 #include "lib/planning/planner/best_planner.h"
+#include "lib/planning/planner/one_algorithm.h"
 #include "lib/planning/planner/planner.h"
 #include "lib/problem/schedule/schedule.h"
 #include "lib/problem/schedule/simulate.h"

@@ -15,7 +15,7 @@
 #include "lib/planning/plan/outside.h"
 #include "lib/planning/planner/best_planner.h"
 #include "lib/planning/planner/peak_budget.h"
-#include "lib/planning/planner/planner.h"
+#include "lib/planning/planner/registry.h"
 
 namespace ckplan {
 namespace {
@@ -196,7 +196,9 @@ Result<std::optional<Plan>> FindFallbackPlan(const TrainingStep& step, const Pla
   constexpr Cost kAnyTime(std::numeric_limits<int64_t>::max() / 2);
   if (MinNeed(step, request) > request.memory.bytes) return Found();
   MemoryAttempts attempts(step, request);
-  Result<Plan> kept = MakePlan(step, KeepAllRequest(request), limits);
+  const PlanRequest keep_all = KeepAllRequest(request);
+  CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* info, FindSolver(keep_all.algorithm));
+  Result<Plan> kept = MakePlanBy(*info, step, keep_all, limits);
   if (kept.ok() && attempts.Fits(*kept)) return Found(*std::move(kept));
   if (!kept.ok() && kept.error().code == ErrorCode::kTimeout) return std::move(kept).error();
   if (request.algorithm != kBestAlgorithm) return Found();

@@ -19,7 +19,7 @@
 #include "lib/planning/plan/plan.h"
 #include "lib/planning/plan/request.h"
 #include "lib/planning/plan/solver.h"
-#include "lib/planning/planner/planner.h"
+#include "lib/planning/planner/one_algorithm.h"
 #include "lib/problem/schedule/training_step.h"
 
 namespace ckplan {

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "lib/planning/planner/one_algorithm.h"
 #include "lib/planning/planner/peak_budget.h"
 #include "lib/planning/planner/planner.h"
 #include "lib/problem/schedule/simulate.h"

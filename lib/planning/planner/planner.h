@@ -47,32 +47,4 @@ Result<Plan> MakePlan(const Source& source, const PlanRequest& request, const So
 Result<Plan> MakePlan(const TrainingStep& step, const PlanRequest& request,
                       const SolveLimits& limits, Shortage* shortage = nullptr);
 
-class BestUntil;
-enum class SearchDepth : uint8_t;
-
-// kFigures: steps and figures only. Buffers have no offsets, so the plan hasn't passed the checker
-// and must not be written or returned to users.
-enum class PlanDetail : uint8_t { kFigures, kWhole };
-
-struct PlanWithin {
-  std::optional<Plan> plan;         // A plan that adds no more time than `enough`.
-  std::optional<Cost> least_found;  // The added time of the best plan found, even if too long.
-};
-
-// Searches with `best` for a plan that fits the request's budget on the peak and adds at most
-// as much time as `search` allows. The search is MakePlan's, but it ends at the first such plan or
-// once it proves that none exists, so it is faster. MakePlan adds at most as much time as `plan`;
-// if there is no `plan`, MakePlan finds none either. Other algorithms' plans in other orders can
-// cause exceptions, because the search for them depends on the results so far.
-Result<PlanWithin> FindBestPlanWithin(const TrainingStep& step, const PlanRequest& request,
-                                      BestUntil* search, SearchDepth depth, PlanDetail detail);
-
-// Returns peak and overhead of the algorithm's plans for the lowest peak and the budgets of a curve
-// (CurveBudgets in peak_budget.h). For `best`, returns the points of its search without a budget,
-// and more. The request must have no budget, and must name an algorithm for which CanPlan
-// (registry.h) holds, not kAutoAlgorithm. Returns the errors of MakePlan.
-Result<std::vector<CurvePoint>> PointsByBudgets(const TrainingStep& step,
-                                                const PlanRequest& request,
-                                                const SolveLimits& limits);
-
 }  // namespace ckplan
