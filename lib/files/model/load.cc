@@ -32,7 +32,7 @@
 #include "lib/files/model/scope.h"
 #include "lib/files/model/signature.h"
 #include "lib/files/model/step_part.h"
-#include "lib/planning/plan/same_model.h"
+#include "lib/planning/plan/model_variant.h"
 #include "lib/problem/ops/op_hint.h"
 #include "lib/problem/ops/op_spec.h"
 #include "onnx/onnx_pb.h"

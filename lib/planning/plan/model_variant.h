@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/base/result.h"
+
 namespace ckplan {
 
 struct ModelIdentity {
@@ -21,6 +23,10 @@ struct ModelIdentity {
 // Returns the opsets with domain names as valid UTF-8, as in plan files. If several domains become
 // the same name, the first wins.
 std::map<std::string, int64_t> OpsetsInFiles(const ModelIdentity& model);
+
+// Fails with kCheckFailed if the model at `path`, with the hash `sha256`, is not the planned one.
+Result<Done> CheckSameModel(const ModelIdentity& planned, const std::string& path,
+                            const std::string& sha256);
 
 using DimSizes = std::map<std::string, int64_t>;
 using InputShapes = std::map<std::string, std::vector<int64_t>>;

@@ -51,6 +51,9 @@ class KernelTable {
   void AddModule(const unsigned char* container) {
     const std::string text = Must(PtxIn(container));
     CKPLAN_CHECK(FindContractible(text).empty(), "kernels are compiled with -fmad=false");
+    if (const char* folder = std::getenv("CKPLAN_PTX_TEXTS")) {
+      std::ofstream(fmt::format("{}/{}.ptx", folder, modules_.size())) << text;
+    }
     modules_.push_back({Must(ModuleText::Read(text)), {}, {}});
     Module& module = modules_.back();
     for (const VariableText& variable : module.text.globals()) {
@@ -260,6 +263,7 @@ namespace ckplan::ptx {
 //                             programs
 //   CKPLAN_PTX_LAUNCHES=FILE  writes a line of JSON for each launch, with its instructions and the
 //                             bytes and sectors that it read and wrote (memory.h)
+//   CKPLAN_PTX_TEXTS=FOLDER   writes the PTX of each module, for scripts/lint.d/contraction.py
 
 namespace {
 
