@@ -230,9 +230,9 @@ bool Rotate(Maker& m, int64_t begin, int64_t width, Operands* operands) {
   const std::string rows = m.Do("Unsqueeze", {places, m.Ints({1}, "last")}, "rows");
   const std::string angles = m.Do("Mul", {rows, m.Constant(rates, "rates")}, "angles");
   const auto table = [&](const char* op, const std::string& what) {
-    const std::string values = m.Do(
-        "Cast", {m.Do(op, {angles}, what)}, what + "_cast",
-        {Maker::Int("to", IsFloatType(m.TypeOf(0)) ? m.TypeOf(0) : int32_t{TensorProto::FLOAT})});
+    const std::string waves = m.Do(op, {angles}, what);
+    const int32_t type = IsFloatType(m.TypeOf(0)) ? m.TypeOf(0) : int32_t{TensorProto::FLOAT};
+    const std::string values = m.Do("Cast", {waves}, what + "_cast", {Maker::Int("to", type)});
     return m.Do("Expand", {values, m.Ints({x[0], x[1], rotated / 2}, what + "_shape")},
                 what + "_table");
   };
