@@ -52,9 +52,9 @@ Result<ExitCode> RunGraph(std::vector<std::string> arguments);
 Result<TensorGraph> ChenNetwork(std::string_view name);
 
 // ckbench quality and ckbench instances: the time that the algorithm `best` adds at a range of
-// budgets, with its bound, compared with the best plan of all other algorithms. The first looks at
-// models, at 90 to 20 % of the memory and at the least; the second at published joint graphs, at 90
-// to 40 % of the memory.
+// budgets, with its bound, compared with the best plan of all other algorithms. The first plans
+// models at 90 to 20 % of the keep-all peak and at the minimum; the second plans joint graphs at 90
+// to 40 %.
 Result<ExitCode> RunQuality(std::vector<std::string> arguments);
 Result<ExitCode> RunInstances(std::vector<std::string> arguments);
 

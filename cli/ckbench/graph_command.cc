@@ -35,8 +35,8 @@ Result<TensorGraph> ChenNetwork(std::string_view name) {
   if (name.starts_with(kResidualPrefix)) return ResidualOf(name.substr(kResidualPrefix.size()));
   if (name.starts_with(kLstmPrefix)) return LstmOf(name.substr(kLstmPrefix.size()));
   return MakeError(ErrorCode::kUsage,
-                   fmt::format("unknown network \"{}\"; known are resnet-DEPTH and lstm-STEPS, "
-                               "such as resnet-1001 and lstm-64",
+                   fmt::format("unknown network \"{}\"; give resnet-DEPTH or lstm-STEPS, "
+                               "such as resnet-1001 or lstm-64",
                                name));
 }
 

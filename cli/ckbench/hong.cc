@@ -170,8 +170,8 @@ FigureTable HongMeasuredTimeTable() {
   FigureTable table;
   table.title = "Table 3, time of a step, measured";
   table.intro =
-      "The paper's are means over an epoch of ImageNet on a GeForce RTX 3090. Where it ran out of "
-      "memory (\"OOM\"), its 24 GiB stand in place of a time.";
+      "The paper's times are averages over one epoch of ImageNet on a GeForce RTX 3090. Where that "
+      "card ran out of memory (\"OOM\"), the table shows its 24 GiB instead of a time.";
   for (const TimeRow& row : kTimes) {
     const auto add = [&](const char* how, int64_t paper) {
       Figure figure;

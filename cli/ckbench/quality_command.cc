@@ -38,13 +38,13 @@ struct Benchmark {
 
 constexpr Benchmark kQuality = {
     "ckbench quality", "ckbench quality testdata/models/resnet50.onnx -D N=32 --format md",
-    "Plans with best at 90 to 20 % of the memory and at the least, and prints the added time.",
+    "Plans with best at 90 to 20 % of the keep-all peak and at the minimum; prints the added time.",
     "models, graphs or joint graphs", kBudgetsOfModels};
 
 constexpr Benchmark kInstances = {
     "ckbench instances", "ckbench instances rl1.json cm2_resnet50.json --effort thorough",
-    "Plans published joint graphs with best at 90 to 40 % of the memory; prints the added time.",
-    "joint graphs; docs/quality.md says which are published", kBudgetsOfInstances};
+    "Plans joint graphs with best at 90 to 40 % of the keep-all peak; prints the added time.",
+    "joint graphs (docs/quality.md lists the published ones)", kBudgetsOfInstances};
 
 struct QualityRequest {
   std::vector<std::string> files;

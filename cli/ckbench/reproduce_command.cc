@@ -37,15 +37,13 @@ struct ReproduceRequest {
 };
 
 Result<Done> CheckPaper(const std::string& paper) {
-  std::vector<std::string_view> names = {kAll};
+  std::vector<std::string_view> names;
   for (const PaperRow& row : kPapers) names.push_back(row.key);
+  names.push_back(kAll);
   for (const std::string_view name : names) {
     if (name == paper) return Done{};
   }
-  const std::string meant = DidYouMean(paper, names);
-  return MakeError(ErrorCode::kUsage,
-                   fmt::format("unknown paper \"{}\"{} are chen, feng, hong, kusumoto and all",
-                               paper, meant.empty() ? "; known" : meant + " Known"));
+  return MakeError(ErrorCode::kUsage, "unknown paper " + DescribeUnknownName(paper, names));
 }
 
 CommandLine ReproduceCommandLine(ReproduceRequest* request) {
@@ -121,9 +119,9 @@ Result<ExitCode> RunBench(std::vector<std::string> typed) {
                                            [&](const Command& row) { return row.name == first; });
   if (command == std::end(kCommands)) {
     return Error{ErrorCode::kUsage,
-                 first.empty() ? "no command given; try ckbench reproduce feng"
-                               : fmt::format("unknown command \"{}\"; known are {}", first,
-                                             NamesOfCommands()),
+                 first.empty()
+                     ? "no command given; try ckbench reproduce feng"
+                     : fmt::format("unknown command \"{}\"; known: {}", first, NamesOfCommands()),
                  {"run `ckbench COMMAND --help` for details"}};
   }
   arguments.erase(arguments.begin());

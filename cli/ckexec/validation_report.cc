@@ -97,7 +97,7 @@ std::string_view NameOf(StepTiming timing) {
 std::string TimeText(const ValidationReport& report, const std::string& cost_model) {
   if (!report.timing) return "";
   const auto both = [&report](std::optional<double> RunFigures::*seconds) {
-    return fmt::format("keeping all {}, the plan {}",
+    return fmt::format("{} keeping all, {} with the plan",
                        DurationText((report.keep_all.*seconds).value_or(0)),
                        DurationText((report.plan.*seconds).value_or(0)));
   };

@@ -183,8 +183,8 @@ std::string DevicesText(const std::vector<Device>& rows, const std::vector<LinkP
                         const Terminal& terminal) {
   return DevicesTable(rows).Text(0, terminal.table_width()) +
          fmt::format(
-             "\nTFLOPS: matrix products of 32-bit, 16-bit and FP8 tensors, and everything else, "
-             "without sparsity.\nGB/s: the device's memory, and its link to the host in each "
+             "\nTFLOPS: dense matrix products of 32-bit, 16-bit and FP8 tensors; vector: all other "
+             "operations.\nGB/s: the device's memory, and its link to the host in each "
              "direction. FP8 and the link don't\naffect costs. The default is {}.\n",
              kDefaultDevice) +
          LinksText(links, terminal);

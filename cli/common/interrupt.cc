@@ -95,7 +95,7 @@ void Interrupt::StopEverything() {
   deadline_ = end_stuck_call == nullptr ? Clock::time_point::max() : Clock::now() + kLongestCall;
 }
 
-// Work that polls leaves between two looks, so that only a call that doesn't return is found twice.
+// A call is stuck if it was also running at the previous check: work that polls has ended by then.
 void Interrupt::EndIfStuck() {
   const uint64_t before = unpolled_call_;
   StopEverything();

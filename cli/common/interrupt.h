@@ -1,16 +1,16 @@
 // Turns Ctrl-C and the time limit into stops of the running work.
 //
-// There are two stops, one soon after the other. At the first, searches end and their best plan so
-// far counts; a search without a plan may still complete the one at hand. At the second, all work
-// ends wherever it is (lib/base/stop.h), including reading. The time limit is therefore exceeded by
-// a tenth of a second plus a sixteenth of the elapsed time, and the time that leaving takes.
+// There are two stops, one soon after the other. At the first, searches end with their best plan so
+// far; a search without a plan may still complete its current one. At the second, all work ends
+// wherever it is (lib/base/stop.h), including reading files. A run can therefore exceed the time
+// limit by a tenth of a second, a sixteenth of the elapsed time, and the time that unwinding takes.
 //
-// A library that the work calls may never poll (lib/base/stop.h). If such a call lasts a
-// second longer than the second stop, the process ends: nothing else would end it.
+// Library calls may never poll (lib/base/stop.h). If such a call is still running a second after
+// the second stop, the process ends, because nothing else would end the call.
 //
-// While an Interrupt lives, the first Ctrl-C requests both stops. The second Ctrl-C does what it
-// did before, which ends the program. Only one Interrupt may live at a time, and it belongs to the
-// thread that makes it.
+// While an Interrupt exists, the first Ctrl-C requests both stops. A second Ctrl-C is handled as it
+// was before the Interrupt, which ends the program. Only one Interrupt may exist at a time, and it
+// belongs to the thread that creates it.
 #pragma once
 
 #include <chrono>
@@ -24,15 +24,15 @@
 
 namespace ckplan {
 
-// A call that goes on after all work was asked to stop.
+// A call that is still running although all work was asked to stop.
 struct StuckCall {
-  std::string what;  // Its name, as UnpolledCall has it.
+  std::string what;  // The name in its UnpolledCall.
   bool was_interrupted = false;
   std::optional<std::chrono::milliseconds> time_limit;
 };
 
-// Sets what an Interrupt does about such a call: a function that reports it and ends the process.
-// Without one, the call goes on.
+// Sets the function that an Interrupt calls for a stuck call: it reports the call and ends the
+// process. Without one, the call keeps running.
 using EndStuckCall = void (*)(const StuckCall& call);
 void SetEndOfStuckCalls(EndStuckCall end);
 
@@ -58,9 +58,9 @@ class Interrupt {
 
   const Clock::time_point start_ = Clock::now();
   const std::optional<std::chrono::milliseconds> time_limit_;
-  // Time of the next stop, or of the next look at a call; only the watcher uses it once it runs.
+  // The time of the next stop or check for stuck calls. Only the watcher uses it once it runs.
   Clock::time_point deadline_;
-  uint64_t unpolled_call_ = 0;  // The UnpolledCall that ran at the last look.
+  uint64_t unpolled_call_ = 0;  // The UnpolledCall that was running at the last check.
   std::stop_source searches_;
   std::stop_source everything_;
   const StopScope scope_{everything_.get_token()};

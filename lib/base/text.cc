@@ -330,7 +330,7 @@ std::string DidYouMean(std::string_view typed, std::span<const std::string_view>
 
 std::string DescribeUnknownName(std::string_view typed, std::span<const std::string_view> names) {
   const std::string hint = DidYouMean(typed, names);
-  return fmt::format("\"{}\"{} are {}", typed, hint.empty() ? "; known" : hint + " Known",
+  return fmt::format("\"{}\"{}: {}", typed, hint.empty() ? "; known" : hint + " Known",
                      fmt::join(names, ", "));
 }
 

@@ -94,7 +94,7 @@ std::optional<std::string_view> NearName(std::string_view typed,
 // Returns "; did you mean "NAME"?", or "" if no name is near.
 std::string DidYouMean(std::string_view typed, std::span<const std::string_view> names);
 
-// Describes an unknown name: "TYPED"; did you mean "NAME"? Known are NAME, NAME
+// Describes an unknown name: "TYPED"; did you mean "NAME"? Known: NAME, NAME
 std::string DescribeUnknownName(std::string_view typed, std::span<const std::string_view> names);
 
 }  // namespace ckplan

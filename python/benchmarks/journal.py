@@ -1,8 +1,8 @@
-"""Keeps the results of benchmarks in a file, line by line, so that an interrupted run resumes.
+"""Saves benchmark results to a file, line by line, so that an interrupted run can resume.
 
-``--journal FILE`` names the file. A line has the name of a row, the versions of what it was found
-with, and what was found; the same command prints the whole table from it once all rows are there.
-Rows of other versions are found again.
+``--journal FILE`` names the file. Each line holds a row's name, the package versions and options
+that it was computed with, and its result. Run the same command again to compute the missing rows
+and print the whole table. Rows with other versions or options are computed again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Journal:
             self._rows = {row["name"]: row["found"] for row in rows if row["of"] == self._about}
 
     def row(self, name: str, find: Callable[[], Any]) -> Any:
-        """Returns a known row, or computes it by ``find`` and keeps it as JSON."""
+        """Returns a known row, or computes it with ``find`` and saves it as JSON."""
         if name not in self._rows:
             found = json.loads(json.dumps(find()))
             if self._path is not None:

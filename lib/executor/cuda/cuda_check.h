@@ -28,8 +28,8 @@ inline void CheckCuda(cudaError_t status, const char* call) {
   FailCheck(__FILE__, __LINE__, call, cudaGetErrorString(status));
 }
 
-// As CheckCuda, for destructors and what they call: it throws nothing. While an exception is on its
-// way it is silent, since that one says what came first.
+// Like CheckCuda, but for destructors and the functions they call: never throws. Ignores failures
+// while an exception propagates, because the exception reports the original error.
 inline void CheckRelease(cudaError_t status, const char* call) noexcept {
   if (status == cudaSuccess || std::uncaught_exceptions() > 0) return;
   FailCheck(__FILE__, __LINE__, call, cudaGetErrorString(status));

@@ -129,7 +129,7 @@ BatchedProduct::BatchedProduct(Device& device, MatrixProduct product)
     }
   }
   const bool sums = first_sum_ < outer_.dims.size();
-  CKPLAN_CHECK(!(sums && product.adds), "a product that sums into its result does not add to it");
+  CKPLAN_CHECK(!(sums && product.adds), "a product cannot both sum batches and add to its result");
   const ElementType factors = CommonType({product.a.type, product.b.type, product.c.type});
   const ElementType result = sums ? ElementType::kFloat32 : product.c.type;
   a_ = Conversion(product.a.elements, product.a.type, factors, plan_);

@@ -1,6 +1,6 @@
-// The loss of a training step (lib/executor/core/loss.h), in parts that the host and a GPU compute
-// bitwise equally: random numbers by index, sums in an order that depends only on the shape, and
-// e^x and ln x built from operations that round alike everywhere.
+// The loss of a training step (lib/executor/core/loss.h), in parts that give bitwise identical
+// results on the host and on a GPU: random numbers by index, sums whose order depends only on the
+// shape, and e^x and ln x built from operations that round the same way everywhere.
 #pragma once
 
 #include <math.h>

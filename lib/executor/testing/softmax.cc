@@ -114,7 +114,7 @@ void PointwiseLoss(const OpSpec& spec, std::span<const Tensor> inputs, std::span
   const std::string function = spec.String("function", "");
   const std::string reduction = spec.String("reduction", "mean");
   const double threshold = spec.Float("threshold", 1);
-  const auto repeated = [&](size_t input, int64_t i) {
+  const auto weight_or_one = [&](size_t input, int64_t i) {
     if (inputs.size() <= input || !inputs[input].is_present) return 1.0;
     return inputs[input][i % inputs[input].size()];
   };
@@ -128,9 +128,9 @@ void PointwiseLoss(const OpSpec& spec, std::span<const Tensor> inputs, std::span
     const bool has_scores = function == "binary_cross_entropy_with_logits";
     if (has_scores || function == "binary_cross_entropy") {
       const double p = has_scores ? 1 / (1 + std::exp(-x)) : x;
-      loss = -(repeated(3, i) * t * std::log(p) + (1 - t) * std::log(1 - p));
+      loss = -(weight_or_one(3, i) * t * std::log(p) + (1 - t) * std::log(1 - p));
     }
-    loss *= repeated(2, i);
+    loss *= weight_or_one(2, i);
     sum += loss;
     if (reduction == "none") outputs[0][i] = loss;
   }

@@ -191,7 +191,7 @@ TEST_CASE("graph.json: faults are reported with their places") {
     std::string from, to, fault;
   } kRows[] = {
       {"\"bytes\": 12", "\"bytes\": 12.0", "g.json: /tensors/0/bytes: is a number that is no"},
-      {"\"bytes\": 12", "\"bytes\": \"12\"", "g.json: /tensors/0/bytes: is a text"},
+      {"\"bytes\": 12", "\"bytes\": \"12\"", "g.json: /tensors/0/bytes: is a string"},
       {"\"bytes\": 12", "\"bytes\": true", "g.json: /tensors/0/bytes: is a boolean"},
       {"\"bytes\": 12", "\"bytes\": -1", "g.json: /tensors/0/bytes: -1 is out of range"},
       {"\"bytes\": 12", "\"bytes\": 9223372036854775807", "overflow the limit"},

@@ -319,7 +319,7 @@ TEST_CASE("plan.json: faults are reported with their places") {
       {"[\"g\", 1, 2]", "[\"g\", 7, 2]", "/peak/live/1/1: the graph \"text\" has no tensor 7"},
       {"[\"w\", 1, 2]", "[\"w\", 7, 2]", "/peak/live/2/1: the graph \"text\" has no node 7"},
       {"[\"w\", 1, 2]", "[\"w\", 1, -2]", "/peak/live/2/2: -2 is out of range"},
-      {"\"N\": 4", "\"N\": \"4\"", "/model/dims/N: is a text, must be an integer"},
+      {"\"N\": 4", "\"N\": \"4\"", "/model/dims/N: is a string, must be an integer"},
       {"[2, 3]", "[2, null]", "/model/input_shapes/x/1: is null, must be an integer"},
   };
   for (const auto& row : kRows) {

@@ -113,7 +113,7 @@ struct PolledText {
 std::string_view KindOf(const json& value) {
   if (value.is_number_float()) return "a number that is not a 64-bit integer";
   if (value.is_number()) return "an integer";
-  if (value.is_string()) return "a text";
+  if (value.is_string()) return "a string";
   if (value.is_boolean()) return "a boolean";
   if (value.is_array()) return "an array";
   if (value.is_object()) return "an object";
@@ -215,7 +215,7 @@ bool JsonView::BooleanOr(std::string_view key, bool absent) const {
 std::string JsonView::Text() const {
   if (value_ == nullptr) return {};
   if (value_->is_string()) return value_->get<std::string>();
-  WrongKind("a text");
+  WrongKind("a string");
   return {};
 }
 
@@ -226,7 +226,7 @@ std::string JsonView::TextOr(std::string_view key, std::string_view absent) cons
 size_t JsonView::Choice(const std::vector<std::string_view>& choices) const {
   if (value_ == nullptr) return 0;
   if (!value_->is_string()) {
-    WrongKind("a text");
+    WrongKind("a string");
     return 0;
   }
   const auto& text = value_->get_ref<const std::string&>();

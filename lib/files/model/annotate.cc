@@ -429,8 +429,7 @@ std::vector<std::string> FindMarkerFaults(const FoundMarkers& found, const Annot
   const std::string& written = expected.model.at("ckplan.schema_version");
   if (version == nullptr || version->value != written) {
     return {fmt::format(
-        "the model: the version of its markers is not {}, which this program writes{}; "
-        "`ckplan apply` rewrites them",
+        "the model: its markers must have version {}{}; run `ckplan apply` to rewrite them",
         written, written == kMarkerVersionWithCopies ? " for plans that copy to the host" : "")};
   }
   if (found.nodes.size() != expected.nodes.size()) {

@@ -373,7 +373,7 @@ TEST_CASE("check markers: copies need markers of version 3, and other plans have
        {std::pair(&with.proto, &without.annotation), std::pair(&without.proto, &with.annotation)}) {
     const std::vector<std::string> faults = FaultsOf(*proto, *expected);
     REQUIRE(faults.size() == 1);
-    CHECK(faults.front().find("version of its markers is not " +
+    CHECK(faults.front().find("its markers must have version " +
                               expected->model.at("ckplan.schema_version")) != std::string::npos);
   }
 }

@@ -39,8 +39,8 @@ std::vector<int64_t> OrderOf(const ModelOperation& transpose, size_t rank) {
   return order;
 }
 
-// The letters of an operand of a matrix product: b for all leading axes except the last, which is h
-// if there are at least two.
+// Labels the axes of a matrix product's operand, as in einsum: b for each leading axis, but h for
+// the last of several, and then `rows`.
 std::string LettersOf(size_t rank, std::string_view rows) {
   std::string letters(rank - 2, 'b');
   if (rank > 3) letters.back() = 'h';

@@ -300,21 +300,21 @@ Result<MipStatus> StatusOf(HighsInt model_status, const MipModel& model) {
   }
 }
 
-std::optional<std::vector<double>> Values(void* highs, const MipModel& model, bool is_linear) {
+std::optional<std::vector<double>> ReadValues(void* highs, const MipModel& model, bool is_linear) {
   if (IntInfo(highs, "primal_solution_status") != kHighsSolutionStatusFeasible) return {};
   std::vector<double> values(model.columns().size());
   Highs_getSolution(highs, values.data(), nullptr, nullptr, nullptr);
   return is_linear ? values : RoundIntegers(std::move(values), model);
 }
 
-MipOutcome Read(void* highs, MipStatus status, const MipModel& model, bool is_linear) {
+MipOutcome ReadOutcome(void* highs, MipStatus status, const MipModel& model, bool is_linear) {
   MipOutcome outcome{.status = status};
   outcome.lp_iterations = std::max(0, IntInfo(highs, "simplex_iteration_count"));
   if (status == MipStatus::kInfeasible) {
     outcome.bound = kMipInfinity;
     return outcome;
   }
-  outcome.values = Values(highs, model, is_linear);
+  outcome.values = ReadValues(highs, model, is_linear);
   if (outcome.values) outcome.objective = model.Objective(*outcome.values);
   if (!is_linear) {
     outcome.bound = DoubleInfo(highs, "mip_dual_bound");
@@ -354,7 +354,7 @@ Result<MipOutcome> SolveMip(const MipModel& model, const MipLimits& limits,
   }
   CKPLAN_ASSIGN_OR_RETURN(const MipStatus status,
                           StatusOf(Highs_getModelStatus(highs.get()), model));
-  MipOutcome outcome = Read(highs.get(), status, model, is_linear);
+  MipOutcome outcome = ReadOutcome(highs.get(), status, model, is_linear);
   // HiGHS may run on for a while after its last check of the limits.
   const int64_t unseen = std::max<int64_t>(0, outcome.lp_iterations - interrupt.iterations);
   outcome.work = interrupt.work + unseen * IterationWork(interrupt.columns());

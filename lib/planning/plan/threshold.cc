@@ -64,7 +64,7 @@ void ValidateShareOfKeepAll(const Threshold& threshold, const PlanFigures& figur
   verdict->holds = !IsAbove(figures.peak.count(), keep_all, threshold.value);
   verdict->message =
       fmt::format("peak {} is {} {} of keep-all's {}", BytesText(figures.peak.count()),
-                  verdict->holds ? "within" : "above", LimitOf(threshold), BytesText(keep_all));
+                  verdict->holds ? "at most" : "above", LimitOf(threshold), BytesText(keep_all));
 }
 
 void EvaluateLimit(const Threshold& threshold, const PlanFigures& figures, Verdict* verdict) {

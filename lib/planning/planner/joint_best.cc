@@ -123,7 +123,7 @@ Result<Answer> SolveBestForMinPeak(const PlanProblem& problem, BestProblem* shar
   return outcome;
 }
 
-// Finds plans with low peaks without a budget, and the curve of such plans.
+// Finds plans with low peaks and their trade-off curve, for requests without a budget.
 class CurveSearch {
  public:
   CurveSearch(const PlanProblem& problem, BestProblem* shared, const BestOptions& options)

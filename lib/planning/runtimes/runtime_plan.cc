@@ -81,14 +81,14 @@ RuntimePlan MakeRuntimePlan(RuntimeKind kind, Bytes budget, const ClassPlan& fou
   return plan;
 }
 
-PlannedRegion Describe(const RegionClass& plans, const CheckpointedRegion& each) {
+PlannedRegion Describe(const RegionClass& plans, const CheckpointedRegion& chosen) {
   const RegionRuns& runs = plans.runs();
-  const std::vector<OpId>& forward = runs.region(each.region).forward;
-  const auto is_saved = [&](size_t i) { return !each.is_saved.empty() && each.is_saved[i]; };
+  const std::vector<OpId>& forward = runs.region(chosen.region).forward;
+  const auto is_saved = [&](size_t i) { return !chosen.is_saved.empty() && chosen.is_saved[i]; };
   PlannedRegion region;
-  region.modules = plans.ModulesOf(each.region);
+  region.modules = plans.ModulesOf(chosen.region);
   region.ops = static_cast<int64_t>(forward.size());
-  for (size_t i = 0; i < runs.RunAgainCount(each.region); ++i) {
+  for (size_t i = 0; i < runs.RunAgainCount(chosen.region); ++i) {
     if (is_saved(i)) continue;
     ++region.run_again;
     region.overhead += runs.graph().op(forward[i]).cost;

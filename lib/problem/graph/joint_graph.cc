@@ -228,7 +228,7 @@ JointGraphParts PartsOf(const JointGraph& graph) {
 
 Result<JointGraph> AlignSizes(const JointGraph& graph, int64_t alignment_bytes) {
   CKPLAN_CHECK(alignment_bytes >= 1 && alignment_bytes <= kMaxTotalBytes.count(),
-               "an alignment is within the limits of the command line");
+               "the alignment is positive and at most kMaxTotalBytes");
   JointGraphParts parts = PartsOf(graph);
   const auto align = [&](Bytes* bytes) {
     *bytes = Bytes(RoundUp(bytes->count(), alignment_bytes));

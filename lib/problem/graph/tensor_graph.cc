@@ -325,7 +325,7 @@ TensorGraph WithBackwardByInput(const TensorGraph& graph) {
 
 Result<TensorGraph> AlignSizes(const TensorGraph& graph, int64_t alignment_bytes) {
   CKPLAN_CHECK(alignment_bytes >= 1 && alignment_bytes <= kMaxTotalBytes.count(),
-               "an alignment is within the limits of the command line");
+               "the alignment is positive and at most kMaxTotalBytes");
   TensorGraphParts parts = PartsOf(graph);
   for (Tensor& tensor : parts.tensors) {
     tensor.bytes = Bytes(RoundUp(tensor.bytes.count(), alignment_bytes));

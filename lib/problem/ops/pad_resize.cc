@@ -430,11 +430,11 @@ Result<Done> ValidateAxes(const OpSpec& spec, const std::vector<Axis>& axes, boo
     const Axis& axis = axes[i];
     // The negated comparison also refuses NaN.
     if (!(axis.scale > 0) || !std::isfinite(axis.scale)) {
-      return InvalidOp(spec, fmt::format("its scale of axis {} is {}", i, axis.scale));
+      return InvalidOp(spec, fmt::format("its scale along axis {} is {}", i, axis.scale));
     }
     if (!is_crop && !Fits(axis, has_scales)) {
-      return InvalidOp(spec, fmt::format("its output has {} elements along axis {}; {} elements "
-                                         "scaled by {} are {}",
+      return InvalidOp(spec, fmt::format("its output has {} elements along axis {}, but {} "
+                                         "elements scaled by {} give {}",
                                          axis.output, i, axis.input, axis.scale, axis.scaled()));
     }
     const bool is_near = std::abs(axis.roi_begin) <= kMax && std::abs(axis.roi_end) <= kMax;

@@ -221,8 +221,8 @@ TEST_CASE("refusals: resizing and padding") {
       {{"Resize", "f3x4 _ f2=[2,2] -> f6"}, "its output has 1 axes and its input 2"},
       {{"Resize", "f3x4 _ f2=[2,2] -> f6x9"}, "its output has 9 elements along axis 1"},
       {{"Resize", "f3x4 _ f3=[1,2,2] -> f6x8"}, "it has 3 scales instead of 2"},
-      {{"Resize", "f3x4 _ f2=[2,0] -> f6x0"}, "its scale of axis 1 is 0"},
-      {{"Resize", "f3x4 _ f2=[2,nan] -> f6x8"}, "its scale of axis 1 is nan"},
+      {{"Resize", "f3x4 _ f2=[2,0] -> f6x0"}, "its scale along axis 1 is 0"},
+      {{"Resize", "f3x4 _ f2=[2,nan] -> f6x8"}, "its scale along axis 1 is nan"},
       {{"Resize", "f3 _ f1=[1e-30] -> f3", "mode='linear' antialias=1"},
        "its output has 3 elements"},
       {{"Resize", "f3x4 f4=[0,0,1,1] -> f6x8"}, "it has neither scales nor sizes"},
@@ -278,7 +278,7 @@ TEST_CASE("refusals: blocks of images") {
       {{"Col2Im", "f1x6x5 i2=[5,5] i2=[1,6] -> f1x1x5x5"}, "its window covers 6 elements"},
       {{"Col2Im", "f5x5 i2=[5,5] i2=[1,5] -> f1x1x5x5"}, "its input is [5,5] instead of [batch"},
       {{"Col2Im", "f1x7x5 i2=[5,5] i2=[1,5] -> f1x1x5x5"}, "is 7, which is not a multiple of"},
-      {{"Col2Im", "f1x5x6 i2=[5,5] i2=[1,5] -> f1x1x5x5"}, "has 6 blocks, but [5,1] lie on"},
+      {{"Col2Im", "f1x5x6 i2=[5,5] i2=[1,5] -> f1x1x5x5"}, "has 6 blocks, but its image has [5,1]"},
       {{"Col2Im", "f1x5x5 i2=[5,5] i2=[1,5] -> f1x2x5x5"}, "is [1,2,5,5] instead of [1,1,5,5]"},
   };
   CheckRefusals(rows);

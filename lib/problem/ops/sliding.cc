@@ -456,7 +456,7 @@ Result<Dims> ReadSizes(const OpSpec& spec, size_t input, std::string_view name) 
                        fmt::format("its {} has {} axes; 1 to 3 are supported", name, sizes.size()));
 }
 
-// Checks the input and the output against the number of blocks on the image.
+// Checks the input and the output against the number of blocks in the image.
 Result<Done> CheckOperands(const OpSpec& spec, const Window& window) {
   const Dims& x = spec.input(0).dims;
   if (x.size() != 3) {
@@ -467,11 +467,11 @@ Result<Done> CheckOperands(const OpSpec& spec, const Window& window) {
   const std::optional<int64_t> block = SizeProduct(window.kernel);
   if (!block.has_value() || x[1] % *block != 0) {
     return InvalidOp(spec, fmt::format("axis 1 of its input is {}, which is not a multiple of the "
-                                       "elements of a block, {}",
+                                       "elements in a block of {}",
                                        x[1], TextOf(window.kernel)));
   }
   if (SizeProduct(window.out) != x[2]) {
-    return InvalidOp(spec, fmt::format("its input has {} blocks, but {} lie on its image", x[2],
+    return InvalidOp(spec, fmt::format("its input has {} blocks, but its image has {}", x[2],
                                        TextOf(window.out)));
   }
   Dims expected = {x[0], x[1] / *block};

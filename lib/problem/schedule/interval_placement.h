@@ -28,29 +28,33 @@
 
 namespace ckplan {
 
+struct SectionInterval {
+  int32_t lower = 0;  // The interval lives in the sections [lower, upper), at least one.
+  int32_t upper = 0;
+  int64_t size = 0;  // At least 1.
+};
+
 // Depth-first search for offsets of one component's intervals, with one priority order.
 //
 //   Moffitt. "MiniMalloc: A Lightweight Memory Allocator for Hardware-Accelerated Machine
 //   Learning", ASPLOS 2023.
 //
-// Time is a row of sections. An interval lives in the sections [lower, upper) and takes `size`
-// bytes in each. Its support is the highest top of the intervals placed in its sections.
+// Time is divided into sections. An interval lives in the sections [lower, upper) and takes `size`
+// bytes in each. Its support is the highest end of the intervals placed in its sections.
 //
 // Idea. In any placement, each interval can sink onto its support, and the intervals can then be
 // placed in order of offset, with ties in priority order. So it is enough to try canonical
 // placements: on supports, with increasing (offset, priority). Each node takes the first candidate
 // after the last placement; its two branches place the candidate or skip it. These rules prune
 // branches:
-//   dominated   A candidate is not tried if an unplaced interval would fit entirely below its
-//   offset,
-//               since that interval could sink there later.
-//   skipped     Offsets never decrease, so a skipped interval must wait until some interval that
-//               lives at the same time and is unplaced now lies below it. This bounds its offset
-//               from below.
-//   sections    The unplaced intervals of a section lie above the lowest of their bounds. That
-//   bound
-//               plus their total size must not exceed the capacity. Each section stores an interval
-//               as a witness for this and looks for another only if the witness has moved.
+//   dominated   A candidate is not tried if an unplaced interval would fit entirely below it, since
+//               that interval could sink there later.
+//   skipped     Offsets never decrease, so a skipped interval must wait until an interval that is
+//               now unplaced and lives at the same time lies below it. This bounds its offset from
+//               below.
+//   sections    The unplaced intervals of a section lie above the lowest of their bounds, so that
+//               bound plus their total size must not exceed the capacity. Each section stores an
+//               interval as a witness for this, and looks for another only if the witness moves.
 //   components  If no unplaced interval spans the border of two sections, the two sides are
 //               searched separately; if one side fails, so does the whole.
 //   twins       Equal intervals are placed in priority order.
@@ -58,12 +62,6 @@ namespace ckplan {
 // Guarantee  kExhausted is a proof that no placement exists.
 // Cost       O(intervals + sections) per node; a microsecond or less for 200 intervals.
 // Differs    The paper has no bounds for skipped intervals, no witnesses and no twins.
-struct SectionInterval {
-  int32_t lower = 0;  // The interval lives in the sections [lower, upper), at least one.
-  int32_t upper = 0;
-  int64_t size = 0;  // At least 1.
-};
-
 class CanonicalSearch {
  public:
   // The intervals are in priority order. The sum of their sizes must be below 2^61.

@@ -109,7 +109,7 @@ class Step:
             return self.network(self.batch)
 
     def run(self):
-        torch.manual_seed(2)  # Dropout is the same in every way.
+        torch.manual_seed(2)  # The same dropout masks for every way.
         self.network.zero_grad(set_to_none=True)
         output = self.forward()
         if self.gradient is None:

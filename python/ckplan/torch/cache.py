@@ -82,7 +82,7 @@ class CachedPlan:
             return None if content is None else accept(self._check_plan(content, most()))
         except (RefusedError, OSError) as reason:
             warnings.warn(
-                f"{self._path} was ignored, and the graph is planned again: {reason}",
+                f"ignoring {self._path} and planning the graph again: {reason}",
                 ckplan.PlanWarning,
                 stacklevel=2,
             )

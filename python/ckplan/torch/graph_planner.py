@@ -371,7 +371,7 @@ class GraphPlanner:
             least = error.least_bytes
             if not is_divided or least is None:
                 raise
-            entry.note = f"it needs at least {least} bytes, and is planned within that"
+            entry.note = f"it needs at least {least} bytes; its budget was raised to that"
             if least < obstacles.SMALL_BYTES:
                 self.report.say(obstacles.SMALL_PARTS)
             else:

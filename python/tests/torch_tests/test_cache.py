@@ -93,7 +93,7 @@ def test_a_plan_that_keeps_everything_and_says_so_is_not_used(graph, folder, lim
     wrong["request"] |= {"algorithm": "best", "budget_bytes": wrong["result"]["peak_bytes"]}
     wrong["result"]["certificate"] = right["result"].get("certificate")
     path.write_text(json.dumps(wrong))
-    with pytest.warns(ckplan.PlanWarning, match="planned again"):
+    with pytest.warns(ckplan.PlanWarning, match="planning the graph again"):
         plan = plan_of(graph, limit)
     assert plan.peak_bytes == right["result"]["peak_bytes"] < wrong["result"]["peak_bytes"]
     assert json.loads(path.read_bytes()) == right

@@ -79,7 +79,7 @@ GradientProduct MakeGradient(const ProductShape& shape, MatrixTriples triples, b
 // Computes dA = dC op(B)ᵀ, or its transpose if A is transposed.
 GradientProduct GradientOfA(const Problem& problem) {
   const ProductShape& forward = problem.shape;
-  const MatrixTriples& of = problem.triples;
+  const MatrixTriples& triples = problem.triples;
   ProductShape shape;
   shape.alpha = forward.alpha;
   shape.k = forward.n;
@@ -88,18 +88,18 @@ GradientProduct GradientOfA(const Problem& problem) {
     shape.n = forward.m;
     shape.a = forward.b;
     shape.b.is_transposed = true;
-    return MakeGradient(shape, {of.b, of.c, of.a}, false);
+    return MakeGradient(shape, {triples.b, triples.c, triples.a}, false);
   }
   shape.m = forward.m;
   shape.n = forward.k;
   shape.b = Flipped(forward.b);
-  return MakeGradient(shape, {of.c, of.b, of.a}, true);
+  return MakeGradient(shape, {triples.c, triples.b, triples.a}, true);
 }
 
 // Computes dB = op(A)ᵀ dC, or its transpose if B is transposed.
 GradientProduct GradientOfB(const Problem& problem) {
   const ProductShape& forward = problem.shape;
-  const MatrixTriples& of = problem.triples;
+  const MatrixTriples& triples = problem.triples;
   ProductShape shape;
   shape.alpha = forward.alpha;
   shape.k = forward.m;
@@ -108,12 +108,12 @@ GradientProduct GradientOfB(const Problem& problem) {
     shape.n = forward.k;
     shape.a.is_transposed = true;
     shape.b = forward.a;
-    return MakeGradient(shape, {of.c, of.a, of.b}, true);
+    return MakeGradient(shape, {triples.c, triples.a, triples.b}, true);
   }
   shape.m = forward.k;
   shape.n = forward.n;
   shape.a = Flipped(forward.a);
-  return MakeGradient(shape, {of.a, of.c, of.b}, false);
+  return MakeGradient(shape, {triples.a, triples.c, triples.b}, false);
 }
 
 // Gemm's third input, broadcast to the output's rows and columns.
@@ -209,11 +209,11 @@ class MatMulOp final : public PreparedOp {
       return;
     }
     const float* other = Floats(call.inputs[1 - position]);
-    const GradientProduct& of = gradients_[position];
-    if (of.has_gradient_left) {
-      of.product->Run(dc, other, result, call.workspace);
+    const GradientProduct& chosen = gradients_[position];
+    if (chosen.has_gradient_left) {
+      chosen.product->Run(dc, other, result, call.workspace);
     } else {
-      of.product->Run(other, dc, result, call.workspace);
+      chosen.product->Run(other, dc, result, call.workspace);
     }
   }
 

@@ -170,12 +170,12 @@ Steps RecurrentOp::Extras(const ForwardCall& call, int64_t direction) const {
 }
 
 const float* RecurrentOp::SumBiases(const ForwardCall& call, int64_t direction,
-                                    int64_t both) const {
+                                    int64_t summed) const {
   if (!HasBias(call)) return nullptr;
   const int64_t width = shape_.width();
   const float* biases = Floats(call.inputs[kRecurrentBias]) + direction * 2 * width;
   float* sum = FloatsAt(call.workspace, bias_);
-  for (int64_t i = 0; i < width; ++i) sum[i] = biases[i] + (i < both ? biases[i + width] : 0.0F);
+  for (int64_t i = 0; i < width; ++i) sum[i] = biases[i] + (i < summed ? biases[i + width] : 0.0F);
   return sum;
 }
 

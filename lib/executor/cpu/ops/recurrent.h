@@ -78,8 +78,8 @@ class RecurrentOp : public PreparedOp {
   float* Gates(const ForwardCall& call, int64_t direction) const;
   Steps Extras(const ForwardCall& call, int64_t direction) const;
   // Returns the sum of the biases of W and R, or null if there are none. Adds the bias of R only to
-  // the first `both` columns.
-  const float* SumBiases(const ForwardCall& call, int64_t direction, int64_t both) const;
+  // the first `summed` columns.
+  const float* SumBiases(const ForwardCall& call, int64_t direction, int64_t summed) const;
   static bool HasBias(const ForwardCall& call) {
     return call.inputs.size() > kRecurrentBias && call.inputs[kRecurrentBias] != nullptr;
   }

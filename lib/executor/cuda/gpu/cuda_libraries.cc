@@ -24,6 +24,8 @@ namespace ckplan::cuda {
 
 namespace {
 
+constexpr const char* kCannotExecute = "a GPU that is only described cannot execute anything";
+
 // A stand-in for the driver, for machines without one. cuDNN compiles its attention engines when it
 // makes a plan, and loads the code with the CUDA driver, which it looks up by name. Code for a GPU
 // that is only described never runs, so a stand-in library is enough: it reports no GPU and accepts
@@ -95,7 +97,7 @@ class DescribedLibraries final : public Libraries {
 
   int64_t GemmWorkspace(const GemmShape&) const override { return gemm_workspace_; }
   void Gemm(const GemmShape&, const void*, const void*, void*, void*) override {
-    CKPLAN_CHECK(false, "only real devices run calls");
+    CKPLAN_CHECK(false, kCannotExecute);
   }
   Result<std::unique_ptr<Convolution>> PrepareConvolution(const ConvolutionShape& shape,
                                                           ConvPass pass) override {
@@ -137,8 +139,6 @@ Result<OpenedLibraries> DescribeCudaLibraries(const DeviceOptions& options,
 
 namespace {
 
-constexpr const char* kRunsNothing = "only real devices run calls";
-
 class DescribedDevice final : public Device {
  public:
   DescribedDevice(const DeviceOptions& options, const GpuDescription& gpu, OpenedLibraries opened)
@@ -176,7 +176,7 @@ class DescribedDevice final : public Device {
   Libraries& libraries() override { return *opened_.libraries; }
   // Kernels query the stream in which they start.
   void* stream() const override {
-    CKPLAN_CHECK(false, kRunsNothing);
+    CKPLAN_CHECK(false, kCannotExecute);
     return nullptr;
   }
 

@@ -308,7 +308,7 @@ Result<std::shared_ptr<const CudnnPlan>> FindCudnnPlan(const CudnnApi& api,
 void ExecuteCudnnPlan(const CudnnApi& api, cudnnHandle_t handle, const CudnnPlan& plan,
                       const std::vector<int64_t>& ids, const std::vector<void*>& tensors,
                       void* workspace) {
-  CKPLAN_CHECK(handle != nullptr, "only real devices run calls");
+  CKPLAN_CHECK(handle != nullptr, "a GPU that is only described cannot execute anything");
   const auto count = static_cast<int64_t>(ids.size());
   CudnnDescriptor pack(api, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
   pack.Set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, ids.data())

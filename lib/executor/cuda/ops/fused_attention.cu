@@ -66,35 +66,35 @@ struct DeviceRows {
   }
 };
 
-// The bias of a hidden key. Adding it to a score leaves it as it is, and its power of e is 0.
+// The bias of a hidden key: so low that adding a score doesn't change it, and its exponential is 0.
 constexpr float kHiddenBias = -1e30F;
 
 // Fails if no library computes the operator.
-Result<Done> CheckTaken(const OpSpec& spec, const FusedAttentionShape& shape) {
-  const auto not_taken = [&](std::string_view why) { return Unsupported(spec, why); };
-  if (shape.dropout > 0) return not_taken("its probabilities pass through a Dropout");
+Result<Done> CheckLibrarySupport(const OpSpec& spec, const FusedAttentionShape& shape) {
+  const auto reject = [&](std::string_view why) { return Unsupported(spec, why); };
+  if (shape.dropout > 0) return reject("its probabilities pass through a Dropout");
   for (const Operand* operand : {&spec.input(0), &spec.input(1), &spec.input(2), &spec.output(0)}) {
     if (operand->type != ElementType::kBFloat16) {
-      return not_taken("its type is not bfloat16, which cuDNN's attention requires");
+      return reject("its type is not bfloat16, which cuDNN's attention requires");
     }
     if (operand->elements() > std::numeric_limits<int>::max()) {
-      return not_taken("cuDNN only supports tensors with less than 2^31 elements");
+      return reject("cuDNN only supports tensors with fewer than 2^31 elements");
     }
   }
   if (shape.size % 8 != 0 || shape.value_size % 8 != 0) {
-    return not_taken("its heads have " + std::to_string(shape.size) + " and " +
-                     std::to_string(shape.value_size) +
-                     " elements, but cuDNN requires multiples of 8");
+    return reject("its heads have " + std::to_string(shape.size) + " and " +
+                  std::to_string(shape.value_size) +
+                  " elements, but cuDNN requires multiples of 8");
   }
-  if (shape.heads != shape.key_heads) return not_taken("its heads share keys and values");
+  if (shape.heads != shape.key_heads) return reject("its heads share keys and values");
   const bool has_term = shape.mask.is_present || shape.bias.is_present;
-  if (shape.mask.is_present && shape.bias.is_present) return not_taken("it has a mask and a bias");
-  if (has_term && shape.is_causal) return not_taken("it is causal and has a mask");
+  if (shape.mask.is_present && shape.bias.is_present) return reject("it has a mask and a bias");
+  if (has_term && shape.is_causal) return reject("it is causal and has a mask");
   if (shape.mask.is_present && shape.mask.is_bool() && shape.fill > kHiddenBias) {
-    return not_taken("its masked keys keep a probability above 0");
+    return reject("its masked keys keep a probability above 0");
   }
   for (size_t i = 3; i < spec.inputs.size(); ++i) {
-    if (spec.input(i).has_gradient) return not_taken("its mask or bias needs a gradient");
+    if (spec.input(i).has_gradient) return reject("its mask or bias needs a gradient");
   }
   return Done{};
 }
@@ -125,8 +125,8 @@ LibraryAttentionShape ShapeOf(const FusedAttentionShape& shape, const AttentionT
   return made;
 }
 
-// Makes the bias of a mask or bias, and notes of each of its rows whether it shows a key. `fill` is
-// the score of keys that booleans hide.
+// Builds the bias tensor from a mask or bias, and records for each row whether it shows any key.
+// `fill` is the score of keys that a boolean mask hides.
 void MakeBias(Device& device, const LibraryAttentionShape& shape, const DeviceTerm& term,
               float fill, void* made, float* is_seen) {
   const FloatsOut bias(made, shape.bias_type);
@@ -150,7 +150,7 @@ void MakeBias(Device& device, const LibraryAttentionShape& shape, const DeviceTe
   });
 }
 
-// Makes rows zeros whose row of the bias shows no key.
+// Sets output rows to zero if their row of the bias shows no key.
 void ClearUnseenRows(Device& device, const LibraryAttentionShape& shape, const DeviceRows& y_rows,
                      const float* is_seen, void* y, float* log_sums) {
   const int64_t heads = shape.heads, queries = shape.queries, size = shape.value_size;
@@ -204,7 +204,7 @@ class FusedAttentionOp final : public PreparedOp {
  public:
   static Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device,
                                                      const FusedAttentionShape& shape) {
-    CKPLAN_RETURN_IF_ERROR(CheckTaken(spec, shape));
+    CKPLAN_RETURN_IF_ERROR(CheckLibrarySupport(spec, shape));
     std::unique_ptr<FusedAttentionOp> made(new FusedAttentionOp(spec, device, shape));
     CKPLAN_RETURN_IF_ERROR(made->AskLibrary(spec));
     return Result<std::unique_ptr<PreparedOp>>(std::move(made));

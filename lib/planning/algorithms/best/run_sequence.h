@@ -1,12 +1,12 @@
-// A sequence of runs that changes one run at a time and always knows its peak.
+// A sequence of runs that can be changed one run at a time, and whose peak is always up to date.
 //
 // Runs are in slots, some of which are free, so a run can be inserted between two others without
-// moving them. Each operation knows the slots of its runs, and each value those of the runs that
-// read it. They determine the lifetimes of a value's versions by the rules of flat_simulation.h. A
-// change alters the lifetimes of the run's reads and writes, and a PeakTree updates the peak.
+// moving them. The sequence stores the slots of each operation's runs and of the runs that read
+// each value. They determine the lifetimes of a value's versions by the rules of flat_simulation.h.
+// A change alters the lifetimes of the run's reads and writes, and a PeakTree updates the peak.
 // Revert undoes all changes since the last Commit.
 //
-// Changes are not checked for leaving a valid plan; separate functions tell which are allowed.
+// Changes may make the plan invalid; separate functions return which changes are allowed.
 #pragma once
 
 #include <algorithm>
@@ -19,17 +19,6 @@
 #include "lib/problem/runs/run_problem.h"
 
 namespace ckplan {
-
-// Maintains the largest prefix sum of a row of numbers, a few of which change at a time.
-//
-//   slot            0   1   2   3   4          8 bytes live from slot 1 to slot 4
-//   change          5   8   .  -5  -8
-//   bytes there     5  13  13   8   0          max() is 13, ArgMax() is 1
-//
-// Each node of a binary tree holds the sum of its slots and the largest prefix sum within them. A
-// change moves up the tree until it no longer makes a difference, mostly after a few levels: a move
-// within a subtree leaves its sum unchanged, and its largest prefix sum is seldom the largest
-// further up. Overwritten nodes are recorded, so that writing them back undoes a change.
 
 // Shared by sequences in slots (RunSequence, OffloadSequence). Lists of slots ascend.
 //
@@ -82,6 +71,16 @@ inline int32_t LastReadOf(const std::vector<int32_t>& made, const std::vector<in
   return end != reads.begin() && *(end - 1) >= made[k] ? *(end - 1) : -1;
 }
 
+// Maintains the largest prefix sum of a row of numbers, a few of which change at a time.
+//
+//   slot            0   1   2   3   4          8 bytes live from slot 1 to slot 4
+//   change          5   8   .  -5  -8
+//   bytes there     5  13  13   8   0          max() is 13, ArgMax() is 1
+//
+// Each node of a binary tree holds the sum of its slots and the largest prefix sum within them. A
+// change moves up the tree until it no longer makes a difference, mostly after a few levels: a move
+// within a subtree leaves its sum unchanged, and its largest prefix sum is seldom the largest
+// further up. Overwritten nodes are recorded, so that writing them back undoes a change.
 class PeakTree {
  public:
   // Takes O(number of slots). Earlier additions are discarded.

@@ -484,8 +484,8 @@ Result<std::unique_ptr<PreparedRunSolver>> PrepareDtrRuns(const JointGraph& grap
   if (graph.ops().size() > kMaxOps) {
     return MakeError(
         ErrorCode::kUnsupported,
-        fmt::format("dtr is limited to {} operations of a training step; this step has {}; "
-                    "another algorithm may take fewer steps",
+        fmt::format("dtr is limited to {} operations in a training step; this step has {}; "
+                    "try another algorithm (`ckplan algos`)",
                     kMaxOps, graph.ops().size()));
   }
   return std::unique_ptr<PreparedRunSolver>(new Dtr(graph, limits.stop));

@@ -6,32 +6,32 @@
 //   Fusion Aware", MLSys 2023 (the minimum cut).
 //
 // Idea. The setting is a share of the bytes that backward reads from the forward pass; at 100 %,
-// all of them are saved. Below that
-//   1. the values to save are a minimum cut, by bytes, between the inputs of the step and its
-//      backward pass, such that no compute-intensive operation is recomputed: convolutions, matrix
-//      products, attention. Elementwise operations and normalisations may be.
+// all of them are saved. Below that:
+//   1. A minimum cut, by bytes, between the inputs of the step and its backward pass chooses the
+//      values to save, such that no compute-intensive operation (convolution, matrix product,
+//      attention) is recomputed. Elementwise operations and normalisations may be.
 //   2. If that exceeds the share, a 0/1 knapsack chooses which results of compute-intensive
-//      operations to save: their bytes fit the share, in units of 1/10,000 of all, and the cost of
-//      recomputing them is as large as possible. The others may be recomputed, and the cut is
-//      repeated.
+//      operations to save: their bytes must fit in the share, in units of 1/10,000 of the total,
+//      and recomputing them would cost as much as possible. The others may then be recomputed, and
+//      the cut is repeated.
 // Backward runs in its own order; values that it reads but that were not saved are recomputed just
 // before use.
 //
-// Guarantee  none: the limit is on saved bytes and not on the peak. So all settings from 0 to 100
-//            are tried, and a budget gets the best of those whose simulated peak is within it.
-// Knob       saved, the setting in per cent: activation_memory_budget = 0.5 is saved=50. Without a
+// Guarantee  none: the setting limits saved bytes, not the peak. For a budget, all settings from 0
+//            to 100 are tried, and the best plan whose simulated peak fits in the budget is taken.
+// Knob       saved, the setting in percent: activation_memory_budget = 0.5 is saved=50. Without a
 //            budget it is 100, as in PyTorch.
-// Needs      operations of both phases, which a joint graph marks; up to 50,000 of them.
-// Cost       a minimum cut for each different answer of the knapsack; the knapsack takes 10,000
+// Needs      operations marked as forward or backward, as in a joint graph; up to 50,000 of them.
+// Cost       a minimum cut for each distinct solution of the knapsack. The knapsack takes 10,000
 //            steps for each compute-intensive operation, once for all settings.
 // Differs    - at 100 % nothing is recomputed. PyTorch may recompute elementwise operations, which
 //              its compiler fuses; costs here do not model fusion.
-//            - at other settings PyTorch also has a list of cheap operations with a step of its
-//              own, bans by distance, and weights that grow with the distance from backward. None
-//              of these is here: among equal cuts the one nearest to backward is taken.
+//            - at other settings, PyTorch has an extra pass for a list of cheap operations, bans
+//              recomputation by distance, and weights values by their distance from backward. None
+//              of this is done here: among equal cuts, we take the one nearest to backward.
 //            - costs are those of the graph; PyTorch counts floating-point operations by default.
-//            - if no operation has a type that is known as compute-intensive, operations that cost
-//              more than the average count as compute-intensive.
+//            - if no operation has a known compute-intensive type, operations that cost more than
+//              the average count as compute-intensive.
 #pragma once
 
 #include <cstdint>

@@ -11,9 +11,9 @@ from ckplan.torch.estimation.events import Trace
 from ckplan.torch.estimation.optimizers import OptimizerMemory
 
 MOST_EVENTS = 400_000
-"""After so many events, the range of the smallest sufficient capacity is halved instead."""
+"""After this many events, the search for the smallest sufficient capacity bisects instead."""
 SIZES_TRIED = 10
-"""How often that range is halved."""
+"""The maximum number of bisection steps."""
 
 STEPS = 3
 """The first step creates the optimizer's state. After the third one, nothing changes."""
@@ -29,12 +29,12 @@ class AllocatorPeaks:
 
     @property
     def rounding_bytes(self) -> int:
-        """The peak of blocks, less that of the tensors in them."""
+        """The peak of allocated blocks, minus the peak of the tensors in them."""
         return self.allocated_bytes - self.requested_bytes
 
     @property
     def kept_bytes(self) -> int:
-        """The peak of segments, less that of tensors."""
+        """The peak of reserved segments, minus the peak of tensors."""
         return self.reserved_bytes - self.requested_bytes
 
 

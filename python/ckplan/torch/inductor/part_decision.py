@@ -158,7 +158,7 @@ class PartDecision(lowered_step.Decision):
             error = _infeasible_error(backend.request.words(), best, plain, most, rounds)
             if not is_divided:
                 raise error
-            entry.note = f"it needs at least {best.peak_bytes} bytes, and is planned within that"
+            entry.note = f"it needs at least {best.peak_bytes} bytes; its budget was raised to that"
             warnings.warn(f"a part of a model: {entry.note}", ckplan.PlanWarning, stacklevel=2)
         entry.promise = Promise(
             replayed_bytes=best.tensors_bytes,

@@ -279,9 +279,9 @@ class _Wrappers:
 
     step: Step
     ends: bool
-    """Whether to end AOT autograd's work when both are known."""
+    """Whether to stop AOT autograd once both the forward and the backward wrapper are known."""
     loads: bool = False
-    """Whether to load each one immediately."""
+    """Whether to load each wrapper immediately."""
 
     @contextlib.contextmanager
     def made(self) -> Iterator[None]:

@@ -31,7 +31,7 @@ _UNTIMED = -1
 """Stands for the time of a kernel that accepts none of these values."""
 
 _LONGEST_NS = 10**12
-"""An upper bound of times, to reject wrong ones in a file."""
+"""The longest plausible time. A file with a longer one is rejected."""
 
 _ON_GPU_CHECK = "tl.device_assert("
 """A check of indices in a GPU kernel. After it fails, the process can no longer use the GPU."""
