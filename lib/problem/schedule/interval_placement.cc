@@ -348,18 +348,19 @@ class Restarts {
   int64_t nodes() const { return nodes_; }
 
  private:
-  static constexpr int kOrders = 4;
-  // Each key breaks the ties of the previous ones. Restarts cycle through the four orders.
-  enum Key { kTotal, kWidth, kArea, kSize };
-  static constexpr Key kKeys[kOrders][3] = {{kTotal, kWidth, kArea},
-                                            {kWidth, kArea, kTotal},
-                                            {kArea, kTotal, kWidth},
-                                            {kSize, kWidth, kTotal}};
-  // Enough nodes to finish a component with some backtracking. Long restarts are worse: with a
-  // hundred times as many nodes, fewer public benchmarks are solved.
+  static constexpr int kOrders = 3;
+  // Each key breaks the ties of the previous ones. Restarts cycle through the three orders.
+  enum Key { kTotal, kWidth, kArea };
+  static constexpr Key kKeys[kOrders][3] = {
+      {kTotal, kWidth, kArea}, {kWidth, kArea, kTotal}, {kArea, kTotal, kWidth}};
+  static constexpr int kRestartsPerLong = 64;
+  // Enough nodes to finish a component with some backtracking: with longer restarts, fewer public
+  // benchmarks are solved. One restart in kRestartsPerLong is longer than the last one like it, so
+  // that the search can also exhaust a component.
   int64_t RestartNodes() const {
-    return std::max<int64_t>(2000, 4 * static_cast<int64_t>(intervals_.size())) *
-           (kOrders + restart_) / kOrders;
+    const int64_t nodes = std::max<int64_t>(2000, 4 * static_cast<int64_t>(intervals_.size()));
+    const bool is_long = restart_ % kRestartsPerLong == kRestartsPerLong - 1;
+    return is_long ? nodes * (2 + restart_ / kRestartsPerLong) : nodes;
   }
 
   void MeasureKeys() {
@@ -375,14 +376,14 @@ class Restarts {
       const auto width = static_cast<double>(interval.upper - interval.lower);
       const auto size = static_cast<double>(interval.size);
       const int64_t total = *std::max_element(from(interval.lower), from(interval.upper));
-      keys_[i] = {static_cast<double>(total), width, width * size, size};
+      keys_[i] = {static_cast<double>(total), width, width * size};
     }
   }
 
   // Returns the factor for an interval's first key, in percent: noise, times up to 3 for the
   // intervals that failed most. Totals differ little, so their factors stay closer to 100.
   int64_t Percent(size_t i, Key key, int64_t max_weight) {
-    const int64_t noise = rng_.Between(-30, 30);
+    const int64_t noise = rng_.Between(-10, 10);
     const int64_t weight = max_weight > 0 ? 200 * weights_[i] / max_weight : 0;
     return key == kTotal ? (300 + noise) * (500 + weight) / 1500
                          : (100 + noise) * (100 + weight) / 100;
@@ -408,7 +409,7 @@ class Restarts {
   const std::vector<SectionInterval>& intervals_;
   const int64_t capacity_;
   Rng& rng_;
-  std::vector<std::array<double, 4>> keys_;  // Indexed by Key.
+  std::vector<std::array<double, kOrders>> keys_;  // Indexed by Key.
   std::vector<int64_t> weights_;
   std::vector<int64_t> offsets_;
   int64_t nodes_ = 0;

@@ -8,10 +8,9 @@
 //     └───────┴───────────┴──▶ time
 //
 // Idea. The canonical depth-first search (below) is exhaustive, but a wrong choice near its root
-// can cost any amount of time. So the search restarts with more nodes and another priority order:
-// by the largest total among an interval's sections, its width, its area or its size. The first
-// restarts use the plain order; later ones add noise and give more weight to intervals that failed
-// before.
+// can cost any amount of time. So the search restarts soon, with another priority order: by the
+// largest total among an interval's sections, its width or its area. The first restarts use the
+// plain order; later ones add noise and give more weight to intervals that failed before.
 //
 // Guarantee  kPlaced: intervals do not overlap or exceed the capacity. kImpossible is proven.
 //            The result depends only on the input and the options, since work is counted in nodes,
