@@ -165,7 +165,7 @@ class RestFinder {
 
   // ---- What is read and saved -------------------------------------------------------------------
 
-  // Notes for each memory the last operation that reads all of it.
+  // Notes for each memory the operations that read all of it.
   void NoteReads(size_t index) {
     const ModelOperation& operation = model_.operations[index];
     for (size_t i = 0; i < operation.inputs.size(); ++i) {
@@ -174,7 +174,9 @@ class RestFinder {
       if (!ReadsContents(*facts_.operations[index].rule, i)) continue;
       const ValueIndex root = facts_.value(input).root;
       const ValueIndex storage = LayoutOf(root).storage;
-      if (model_.value(root).bytes == model_.value(storage).bytes) last_reader_[storage] = index;
+      if (model_.value(root).bytes == model_.value(storage).bytes) {
+        readers_[storage].push_back(index);
+      }
     }
   }
 
@@ -193,17 +195,16 @@ class RestFinder {
     }
   }
 
-  // True if PyTorch saves the operand itself, not a contiguous copy of it.
-  static bool SavesAsIs(const OperationFacts& own, size_t position, const Dims& strides) {
-    constexpr std::array<std::string_view, 6> kSavers = {
-        "FusedAttention", "LayerNormalization", "Conv", "ConvTranspose", "MaxPool", "AveragePool"};
+  // True if PyTorch saves the operand itself, not a contiguous copy of it. Most operations do.
+  bool SavesAsIs(const OperationFacts& own, size_t position, const Dims& strides) const {
     const std::string_view type = own.spec.type;
-    if (own.rule->is_elementwise() || std::count(kSavers.begin(), kSavers.end(), type) > 0) {
-      return true;
-    }
     const Dims& dims = own.spec.input(position).dims;
-    if (strides == RowMajorStrides(dims)) return true;
-    return (type == "MatMul" || type == "Gemm") && IsFactorAsIs(own.spec, position, dims, strides);
+    if (type == "MatMul" || type == "Gemm") {
+      return strides == RowMajorStrides(dims) || IsFactorAsIs(own.spec, position, dims, strides);
+    }
+    const bool may_copy = type == "InstanceNormalization" || type == "Einsum" ||
+                          (type == "BatchNormalization" && autograd_ == Autograd::kTorchCuda);
+    return !may_copy || strides == RowMajorStrides(dims);
   }
 
   // A product of batches merges all axes but the last two. If one factor is a matrix, all axes of
@@ -238,13 +239,17 @@ class RestFinder {
     const Saved& saved = saved_.at(storage);
     Bytes rest = model_.value(storage).bytes;
     for (const ValueIndex tensor : saved.tensors) rest -= model_.value(tensor).bytes;
-    const auto last = last_reader_.find(storage);
-    if (rest <= Bytes(0) || last == last_reader_.end()) return;
-    const size_t maker = last->second;
-    const auto after = std::upper_bound(saved.savers.begin(), saved.savers.end(), maker);
-    std::vector<size_t> holders(after, saved.savers.end());
-    if (holders.empty() && facts_.operations[maker].has_backward) holders.push_back(maker);
-    if (!holders.empty()) rests.push_back({storage, maker, rest, std::move(holders)});
+    const auto readers = readers_.find(storage);
+    if (rest <= Bytes(0) || readers == readers_.end()) return;
+    // A reader without a backward after all savers can't hold the rest, so an earlier one makes it.
+    for (auto maker = readers->second.rbegin(); maker != readers->second.rend(); ++maker) {
+      const auto after = std::upper_bound(saved.savers.begin(), saved.savers.end(), *maker);
+      std::vector<size_t> holders(after, saved.savers.end());
+      if (holders.empty() && facts_.operations[*maker].has_backward) holders.push_back(*maker);
+      if (holders.empty()) continue;
+      rests.push_back({storage, *maker, rest, std::move(holders)});
+      return;
+    }
   }
 
   const Model::Impl& model_;
@@ -252,8 +257,8 @@ class RestFinder {
   const Autograd autograd_;
   std::vector<Layout> layouts_;        // By value; no storage for values with memory of their own.
   std::map<ValueIndex, Saved> saved_;  // By storage.
-  std::map<ValueIndex, size_t> last_reader_;  // By storage.
-  std::vector<ValueIndex> order_;             // Storages, in the order of their first savers.
+  std::map<ValueIndex, std::vector<size_t>> readers_;  // By storage; ascending.
+  std::vector<ValueIndex> order_;  // Storages, in the order of their first savers.
 };
 
 }  // namespace

@@ -11,8 +11,11 @@
 // Which values share memory follows from strides, as in PyTorch: parts, selections and Transposes
 // are views; so are Reshapes if the strides allow it, and otherwise copies. A product of matrices
 // saves a copy of an operand whose leading axes can't be merged. What is saved in full or is an
-// input of the step has no rest. Not covered: a whole and a part of it that are both saved, of
-// which PyTorch holds only the whole.
+// input of the step has no rest. Not covered:
+//   - a whole and a part of it that are both saved, of which PyTorch holds only the whole;
+//   - parts that are saved before the last operation that reads the whole, whose backward doesn't
+//     hold the rest: only later savers do;
+//   - results of operations in place on a part, which stay in the memory of the whole.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +30,7 @@ namespace ckplan {
 
 struct HeldRest {
   ValueIndex storage = kNoValue;  // The value that is held for its parts.
-  size_t maker = 0;               // The operation that makes the rest.
+  size_t maker = 0;               // The operation that makes the rest: a reader of the whole.
   Bytes bytes;                    // The memory without its saved parts; above 0.
   // The operations whose backward holds it, ascending: those after the maker that save a part of
   // the memory or, if there are none, the maker itself.

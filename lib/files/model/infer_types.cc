@@ -160,14 +160,12 @@ std::string NegativeSizeFault(const std::vector<onnx::TypeProto>& outputs) {
 
 // Corrects ONNX's rules for pools with ceil_mode: one window too many if it would start in the
 // padding (before operator set 22), or if auto_pad is SAME and strides exceed the kernel.
-void CorrectCeilMode(const Model::Impl& model, const ModelOperation& operation,
+void CorrectCeilMode(const ModelOperation& operation, const Dims& in,
                      std::vector<onnx::TypeProto>& outputs) {
   const std::string& type = operation.schema->Name();
   if (type != "AveragePool" && type != "MaxPool" && type != "LpPool") return;
   if (IntAttribute(*operation.node, "ceil_mode", 0) == 0) return;
   const bool is_same = StringAttribute(*operation.node, "auto_pad", "NOTSET").starts_with("SAME");
-  if (operation.input(0) == kNoValue) return;
-  const Dims& in = model.value(operation.inputs[0]).dims;
   const std::vector<int64_t> strides = IntsAttribute(*operation.node, "strides");
   const std::vector<int64_t> pads = IntsAttribute(*operation.node, "pads");
   for (onnx::TypeProto& output : outputs) {
@@ -209,7 +207,13 @@ InferredTypes InferByRule(const Model::Impl& model, const ModelOperation& operat
     inferred.fault = StripKind(fault.what());
   }
   AddKnownShapes(model, operation, inferred.outputs);
-  if (first == nullptr) CorrectCeilMode(model, operation, inferred.outputs);
+  if (operation.input(0) == kNoValue) return inferred;
+  Dims in = model.value(operation.inputs[0]).dims;
+  if (first != nullptr) {
+    in.clear();
+    for (const auto& dim : first->tensor_type().shape().dim()) in.push_back(dim.dim_value());
+  }
+  CorrectCeilMode(operation, in, inferred.outputs);
   return inferred;
 }
 
@@ -232,8 +236,11 @@ InferredTypes InferAsTwin(const Model::Impl& model, const ModelOperation& operat
   }
   const bool is_known = like.input(0) != kNoValue && model.value(like.inputs[0]).has_shape;
   if (!is_known) return {std::vector<onnx::TypeProto>(operation.outputs.size()), ""};
+  const std::string& kind = like.schema->Name();
+  const bool may_be_last = kind == "AveragePool" || kind == "GlobalAveragePool" || kind == "Conv";
   const bool has_channels_last =
-      operation.type() == "NhwcMaxPool" || IntAttribute(*operation.node, "channels_last", 0) != 0;
+      operation.type() == "NhwcMaxPool" ||
+      (may_be_last && IntAttribute(*operation.node, "channels_last", 0) != 0);
   onnx::TypeProto first = model.value(like.inputs[0]).type;
   auto* dims = first.mutable_tensor_type()->mutable_shape()->mutable_dim();
   for (int axis = dims->size() - 1; axis > 1; --axis) dims->SwapElements(axis, axis - 1);

@@ -1,10 +1,14 @@
 // What recognizing operators by their form shares: producers of a type, numbers, new nodes.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lib/files/model/attention_pattern.h"
 #include "lib/files/model/facts.h"
@@ -51,6 +55,41 @@ class OperationPatterns {
     if (value == kNoValue) return false;
     const auto known = KnownNumber(model_, value);
     return known && IsNear(*known, number);
+  }
+
+  // True if all elements of a known constant are this number.
+  bool HoldsOnly(ValueIndex value, double number) const {
+    const ConstantValue* constant =
+        value == kNoValue ? nullptr : model_.value(value).constant.get();
+    if (constant == nullptr || !constant->is_float()) return false;
+    return std::all_of(constant->reals.begin(), constant->reals.end(),
+                       [number](double element) { return element == number; });
+  }
+
+  // True if the value is constant during a step and has one element per channel.
+  bool IsOfChannels(ValueIndex value, const Dims& x) const {
+    if (value == kNoValue || facts_.value(value).is_batch) return false;
+    const Dims& dims = DimsOf(value);
+    const size_t missing = x.size() - std::min(x.size(), dims.size());
+    if (dims.size() > x.size() || missing > 1) return false;
+    for (size_t i = 0; i < dims.size(); ++i) {
+      if (dims[i] != (i + missing == 1 ? x[1] : 1)) return false;
+    }
+    return true;
+  }
+
+  // Returns the axes of a reduction, ascending; nullopt if they are unknown.
+  std::optional<std::vector<int64_t>> AxesOf(const ModelOperation& reduction) const {
+    std::vector<int64_t> axes = IntsAttribute(*reduction.node, "axes");
+    if (reduction.input(1) != kNoValue) {
+      const ConstantValue* known = model_.value(reduction.inputs[1]).constant.get();
+      if (known == nullptr) return std::nullopt;
+      axes = known->ints;
+    }
+    const auto rank = static_cast<int64_t>(DimsOf(reduction.inputs[0]).size());
+    for (int64_t& axis : axes) axis += axis < 0 ? rank : 0;
+    std::sort(axes.begin(), axes.end());
+    return axes;
   }
 
  private:

@@ -82,7 +82,9 @@ class Matcher {
     const ValueIndex target = loss->inputs[1];
     const bool is_symmetric = loss->function == "mse_loss" || loss->function == "huber_loss" ||
                               loss->function == "smooth_l1_loss";
-    if (!is_symmetric && patterns_.facts().value(target).requires_grad) return std::nullopt;
+    const ValueFacts& facts = patterns_.facts().value(target);
+    const bool may_be_trained = is_symmetric && facts.is_batch;
+    if (!may_be_trained && IsTrainedTerm(patterns_.facts(), target)) return std::nullopt;
     for (const ValueIndex input : {loss->inputs[0], target}) {
       if (input == kNoValue || patterns_.DimsOf(input) != patterns_.DimsOf(value))
         return std::nullopt;
@@ -194,6 +196,11 @@ class Matcher {
     if (!first || !second) return std::nullopt;
     const ModelOperation* const of_rest = Take(negative->input(*first), "Max", loss);
     const ModelOperation* const of_x = Take(positive->input(*second), "Max", loss);
+    for (const ModelOperation* const clamped : {of_rest, of_x}) {
+      constexpr double kLeastLog = -100;
+      if (clamped->inputs.size() != 2 || !patterns_.IsNumber(clamped->input(1), kLeastLog))
+        return std::nullopt;
+    }
     const ModelOperation* const log = Take(of_x->input(0), "Log", loss);
     const ModelOperation* const rest = Take(of_rest->input(0), "Log", loss);
     const ModelOperation* const less_one = Take(negative->input(1 - *first), "Sub", loss);
@@ -288,9 +295,9 @@ class Matcher {
     return std::nullopt;
   }
 
-  // True if the value has the last of these dimensions, and no gradient.
+  // True if the value has the last of these dimensions, and isn't trained.
   bool Repeats(ValueIndex value, const Dims& dims) const {
-    if (value == kNoValue || patterns_.facts().value(value).requires_grad) return false;
+    if (value == kNoValue || IsTrainedTerm(patterns_.facts(), value)) return false;
     const Dims& own = patterns_.DimsOf(value);
     return own.size() <= dims.size() && std::equal(own.rbegin(), own.rend(), dims.rbegin());
   }

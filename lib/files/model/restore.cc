@@ -286,13 +286,20 @@ class Restorer : private OperationPatterns {
     return Replace({IndexOf(*root), index}, NodeOfType("Rsqrt"), {root->input(0)});
   }
 
+  // True if an operation that reads a part of what came from `origin` came from there, too. Without
+  // origins, a factor does.
+  bool GoesOn(const Origin& origin, const ModelOperation& reader) const {
+    if (origin.is_known()) return OriginOf(model_, reader).name == origin.name;
+    return FactorOf(model_, facts_, reader).has_value();
+  }
+
   // ReduceMean(Mul(d, d)) n / (n - correction), where d = Sub(x, ReduceMean(x))
   bool RestoreVariance(size_t index) {
     if (!IsTorch(autograd_)) return false;
     const ModelOperation& last = model_.operations[index];
+    const Origin origin = OriginOf(model_, last);
     const auto reader = readers_.OnlyOf(last.outputs[0]);
-    const std::string origin = OriginOf(model_, last).name;
-    if (reader && OriginOf(model_, model_.operations[*reader]).name == origin) return false;
+    if (reader && GoesOn(origin, model_.operations[*reader])) return false;
     Product product;
     Collect(index, product);
     if (product.factors.size() != 1) return false;
@@ -304,13 +311,20 @@ class Restorer : private OperationPatterns {
     if (difference == nullptr) return false;
     const ModelOperation* const center = ProducerOfType(difference->input(1), "ReduceMean");
     const ValueIndex x = difference->input(0);
-    if (center == nullptr || center->input(0) != x) return false;
+    if (center == nullptr || center->input(0) != x || AxesOf(*center) != AxesOf(*mean))
+      return false;
+    if (!AxesOf(*mean) || IntAttribute(*center->node, "keepdims", 1) == 0) return false;
     const auto elements = static_cast<double>(ElementCount(DimsOf(x)).value_or(0));
     const auto results = static_cast<double>(ElementCount(DimsOf(mean->outputs[0])).value_or(0));
     if (results == 0) return false;
     const double size = elements / results;
     const double correction = size - size / product.number;
-    if (std::abs(correction - std::round(correction)) > kTolerance * size) return false;
+    constexpr double kErrorOfFloat = 2.4e-7;
+    const double whole = std::round(correction);
+    if (std::abs(correction - whole) > kErrorOfFloat * size + kTolerance) return false;
+    const bool is_of_torch = origin.Is("aten.var") || origin.Is("aten.std") ||
+                             origin.Is("aten.var_mean") || origin.Is("aten.std_mean");
+    if (whole != 0 && whole != 1 && !is_of_torch) return false;
     std::vector<size_t> operations = {IndexOf(*center), IndexOf(*difference), IndexOf(*square)};
     if (product.operations.empty()) {
       operations.push_back(index);
@@ -320,7 +334,7 @@ class Restorer : private OperationPatterns {
     }
     onnx::NodeProto node = NodeOfType("ReduceVariance");
     *node.mutable_attribute() = mean->node->attribute();
-    SetInt(node, std::string(kCorrectionAttribute), std::llround(correction));
+    SetInt(node, std::string(kCorrectionAttribute), std::llround(whole));
     std::vector<ValueIndex> inputs = mean->inputs;
     inputs[0] = x;
     return Replace(operations, std::move(node), std::move(inputs), mean->opset);
@@ -540,26 +554,6 @@ class Restorer : private OperationPatterns {
     const std::vector<ValueIndex> inputs = {x, VectorOf(scale, dims[1], index),
                                             VectorOf(shift, dims[1], index)};
     return Replace(operations, std::move(node), inputs, kOpsetOfChannelScale);
-  }
-
-  bool HoldsOnly(ValueIndex value, double number) const {
-    const ConstantValue* constant =
-        value == kNoValue ? nullptr : model_.value(value).constant.get();
-    if (constant == nullptr || !constant->is_float()) return false;
-    return std::all_of(constant->reals.begin(), constant->reals.end(),
-                       [number](double element) { return element == number; });
-  }
-
-  // True if the value is constant during a step and has one element per channel.
-  bool IsOfChannels(ValueIndex value, const Dims& x) const {
-    if (value == kNoValue || facts_.value(value).is_batch) return false;
-    const Dims& dims = DimsOf(value);
-    const size_t missing = x.size() - std::min(x.size(), dims.size());
-    if (dims.size() > x.size() || missing > 1) return false;
-    for (size_t i = 0; i < dims.size(); ++i) {
-      if (dims[i] != (i + missing == 1 ? x[1] : 1)) return false;
-    }
-    return true;
   }
 
   // Returns the vector that the constant was reshaped from, or a vector reshaped from it.

@@ -153,7 +153,8 @@ TEST_CASE("pipeline: the bounds of best hold, and few of its plans are not optim
   int compared = 0;
   int optimal = 0;
   int proven = 0;
-  for (int round = 0; round < Instances(40); ++round) {
+  constexpr int kRounds = 40;  // The shares below mean nothing for a few plans.
+  for (int round = 0; round < kRounds; ++round) {
     CAPTURE(round);
     const int64_t micro_batches = rng.Between(2, 4);
     const TensorGraph graph =
@@ -183,7 +184,7 @@ TEST_CASE("pipeline: the bounds of best hold, and few of its plans are not optim
   CAPTURE(compared);
   CAPTURE(optimal);
   CAPTURE(proven);
-  CHECK(compared > Instances(20));
+  CHECK(compared > kRounds / 2);
   CHECK(optimal * 100 >= compared * 95);
   CHECK(proven * 100 >= compared * 25);
 }
