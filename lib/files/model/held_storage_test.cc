@@ -106,6 +106,14 @@ TEST_CASE("held storage: which parts are views, and which operations save them")
       {"a reshape within each row is a view",
        "s = Slice(h, zero, four, two) r = Unsqueeze(s, one) g = Gelu(r) y = Squeeze(g, one)",
        "h:rest 96 Gelu"},
+      {"what ends in a reduction or a norm",
+       "s = Slice(h, one, three, one) "
+       "l = ReduceLogSumExp<keepdims = 1>(s, two) y = Mul(l, s)",
+       "h:rest 64 ReduceLogSumExp Mul"},
+      {"a comparison that reads the whole last can't hold it",
+       "g = Gelu(s) s = Slice(h, zero, four, two) k = Sigmoid(h) b = Greater(h, h) "
+       "f = Cast<to = 1>(b) c = Concat<axis = 2>(g, g) n = Add(k, c) y = Add(n, f)",
+       "h:rest 96 Gelu"},
       {"a matrix times slices of columns",
        "t = Transpose<perm = [0,2,1]>(h) p = MatMul(w, t) y = Gelu(p)", ""},
   };

@@ -205,6 +205,7 @@ TEST_CASE("quantized: ONNX Runtime's operators on integers have shapes, and no g
   };
   for (const Row& row :
        {Row{"QLinearAdd(q, s, z, c, s, z, s, z)", 240},
+        Row{"QLinearAdd<channels_last = 1>(q, s, z, c, s, z, s, z)", 240},
         Row{"QLinearMul(c, s, z, q, s, z, s, z)", 240}, Row{"QLinearSigmoid(q, s, z, s, z)", 240},
         Row{"QLinearLeakyRelu<alpha = 0.1>(q, s, z, s, z)", 240},
         Row{"QLinearSoftmax<axis = 1, opset = 13>(q, s, z, s, z)", 240},
@@ -216,6 +217,9 @@ TEST_CASE("quantized: ONNX Runtime's operators on integers have shapes, and no g
             2 * 4 * 2 * 2},
         Row{"QLinearAveragePool<kernel_shape = [3, 1], channels_last = 1>(q, s, z, s, z)",
             2 * 2 * 5 * 6},
+        Row{"QLinearAveragePool<kernel_shape = [2, 2], strides = [3, 3], pads = [1, 1, 1, 1], "
+            "ceil_mode = 1, channels_last = 1>(q, s, z, s, z)",
+            2 * 2 * 2 * 6},
         Row{"QLinearConcat<axis = 1>(s, z, q, s, z, q, s, z, q, s, z)", 3 * 240},
         Row{"QLinearReduceMean<axes = [2, 3], keepdims = 0>(q, s, z, s, z)", 2 * 4},
         Row{"QLinearWhere(b, q, s, z, c, s, z, s, z)", 240},

@@ -245,8 +245,8 @@ void AddMetadata(Message& message, const std::string& key, const std::string& va
 ModelGraph LossOf(const LossRow& row, const std::string& total, const std::string& trace,
                   Autograd autograd = Autograd::kTorchCuda, const std::string& noted = "") {
   onnx::ModelProto proto = ParseGraph(
-      "g (float[2,4] x, float[2,4] t) => (float y) <float[4,4] w = "
-      "{1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7}, float[4] pw = {1,2,3,4}, float half = {0.5}, "
+      "g (float[2,4] x, float[2,4] t, float[4] pw) => (float y) <float[4,4] w = "
+      "{1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7}, float[4] learned = {1,2,3,4}, float half = {0.5}, "
       "float two = {2}, float one = {1}, float low = {-100}, float d = {0.25}, "
       "float eighth = {0.125}> { h = MatMul(x, w) " +
       row.formula + " " + total + " }");
@@ -298,15 +298,34 @@ TEST_CASE("restore: the formula of a loss is one operation if one line of Python
   by_hand.formula += " u = Identity(l)";
   CHECK(OperatorsOf(LossOf(by_hand, "y = ReduceMean<keepdims = 0>(u)", "line 2")) ==
         "MatMul PointwiseLoss ReduceMean");
-  LossRow other = kLosses[0];
-  other.formula.replace(other.formula.find("half"), 4, "two");
-  CHECK(OperatorsOf(LossOf(other, "y = ReduceMean<keepdims = 0>(l)", "line 2"))
-            .find("PointwiseLoss") == std::string::npos);
+}
+
+TEST_CASE("restore: what only resembles the formula of a loss stays as it is") {
+  struct Row {
+    size_t loss;
+    const char* from;
+    const char* to;
+  };
+  const Row rows[] = {
+      {0, "half", "two"},
+      {3, "Max(b, low)", "Max(b, one)"},  // Another clamp.
+      {3, "Max(f, low)", "Max(f, h)"},    // By a result of the network.
+      {3, "Max(f, low)", "Max(f)"},       // By nothing.
+      {5, "Sub(pw, one)", "Sub(learned, one)"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.to);
+    LossRow other = kLosses[row.loss];
+    other.formula.replace(other.formula.find(row.from), std::string(row.from).size(), row.to);
+    CHECK(OperatorsOf(LossOf(other, "y = ReduceMean<keepdims = 0>(l)", "line 2"))
+              .find("PointwiseLoss") == std::string::npos);
+  }
 }
 
 TEST_CASE("restore: PyTorch's var saves its input, and rsqrt its output") {
   const std::string constants =
-      ", int64[1] axes = {1}, float n_const = {4}, float less_const = {3}";
+      ", int64[1] axes = {1}, int64[1] first_axis = {0}, float n_const = {4}, float less_const = "
+      "{3}";
   const std::string spread =
       "m = ReduceMean(h, axes) s = Sub(h, m) q = Mul(s, s) r = ReduceMean(q, axes)";
   const auto operators = [&constants](const std::string& body, const std::string& origin,
@@ -319,6 +338,18 @@ TEST_CASE("restore: PyTorch's var saves its input, and rsqrt its output") {
   CHECK(operators(spread + " p = Mul(r, n_const) v = Div(p, less_const) y = Add(v, h)", var) ==
         "MatMul ReduceVariance Add");
   CHECK(operators(spread + " y = Add(r, h)", var) == "MatMul ReduceVariance Add");
+  // Without origins, the formula decides.
+  const auto by_form = [&constants](const std::string& body) {
+    return OperatorsOf(body, {}, Autograd::kTorchCuda, constants).find("ReduceVariance") !=
+           std::string::npos;
+  };
+  CHECK(by_form(spread + " y = Add(r, h)"));
+  CHECK(by_form(spread + " y = Add(r, r)"));
+  CHECK(by_form(spread + " p = Mul(r, n_const) v = Div(p, less_const) y = Add(v, h)"));
+  CHECK_FALSE(by_form(spread + " p = Mul(r, n_const) y = Add(p, h)"));  // A correction of 3.
+  CHECK_FALSE(
+      by_form("m = ReduceMean(h, first_axis) s = Sub(h, m) q = Mul(s, s) r = ReduceMean(q, axes) "
+              "y = Add(r, h)"));
   CHECK(operators(spread + " p = Mul(r, n_const) v = Div(p, less_const) y = Add(v, h)", var,
                   Autograd::kMinimal)
             .find("ReduceVariance") == std::string::npos);
