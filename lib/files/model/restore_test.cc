@@ -228,7 +228,8 @@ const LossRow kLosses[] = {
     {"binary_cross_entropy_with_logits",
      "m = Sub(one, t) a = Mul(m, h) s = Sigmoid(h) b = Log(s) l = Sub(a, b)", 1, 1},
     {"binary_cross_entropy_with_logits",
-     "q = Sub(pw, one) r = Mul(q, t) k = Add(r, one) m = Sub(one, t) a = Mul(m, h) s = Sigmoid(h) "
+     "pw = Constant<value = float[4] {1,2,3,4}>() q = Sub(pw, one) r = Mul(q, t) k = Add(r, one) m "
+     "= Sub(one, t) a = Mul(m, h) s = Sigmoid(h) "
      "b = Log(s) c = Mul(k, b) l = Sub(a, c)",
      5, 5},
 };
@@ -245,7 +246,7 @@ void AddMetadata(Message& message, const std::string& key, const std::string& va
 ModelGraph LossOf(const LossRow& row, const std::string& total, const std::string& trace,
                   Autograd autograd = Autograd::kTorchCuda, const std::string& noted = "") {
   onnx::ModelProto proto = ParseGraph(
-      "g (float[2,4] x, float[2,4] t, float[4] pw) => (float y) <float[4,4] w = "
+      "g (float[2,4] x, float[2,4] t) => (float y) <float[4,4] w = "
       "{1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7}, float[4] learned = {1,2,3,4}, float half = {0.5}, "
       "float two = {2}, float one = {1}, float low = {-100}, float d = {0.25}, "
       "float eighth = {0.125}> { h = MatMul(x, w) " +
