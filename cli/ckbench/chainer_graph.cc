@@ -11,6 +11,7 @@ namespace ckplan {
 namespace {
 
 constexpr int64_t kMaxItems = 1'000'000;
+constexpr int64_t kMaxVariableBytes = int64_t{1} << 40;  // Times a batch, without overflow.
 
 // Reads lines until the first fault.
 class LineReader {
@@ -107,7 +108,7 @@ class ChainerReader {
     const std::vector<std::string_view> parts = lines_.Parts(3);
     if (parts.size() != 3) return lines_.Fault("must have a number, bytes and a name");
     ChainerVariable& variable = network_.variables[VariableAt(parts[0])];
-    variable.bytes = Bytes(lines_.Number(parts[1], kMaxTotalBytes.count()));
+    variable.bytes = Bytes(lines_.Number(parts[1], kMaxVariableBytes));
     variable.is_parameter = parts[2].starts_with('/');
   }
 
@@ -126,6 +127,9 @@ class ChainerReader {
       const size_t variable = VariableAt(parts[0]);
       if (parts[1] != "gradient")
         (is_forward ? function.inputs : function.reads).push_back(variable);
+    }
+    if (is_forward && lines_.is_good() && function.inputs.empty()) {
+      return lines_.Fault("a forward function must have an input");
     }
     for (int64_t i = 0; i < outputs && lines_.is_good(); ++i) {
       const size_t variable = VariableAt(lines_.Line());

@@ -59,6 +59,9 @@ TEST_CASE("chainer graph: faults name the line") {
         "cg.txt: line 6: \"sideways\" must be forward or backward");
   CHECK(FaultOf(Changed("backward\n3 2", "forward\n3 2")) ==
         "cg.txt: line 20: a forward function must have one output");
+  CHECK(FaultOf(Changed("forward\n1 1\n1 _\n3", "forward\n0 1\n3")) ==
+        "cg.txt: line 14: a forward function must have an input");
+  CHECK(FaultOf(Changed("1 32 _", "1 2000000000000 _")).find("line 3") != std::string::npos);
   CHECK(FaultOf(Changed("backward\n2 1", "forward\n2 1"))
             .find("3 forward functions, but 1 backward") != std::string::npos);
 }
